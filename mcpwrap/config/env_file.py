@@ -1,9 +1,9 @@
-r"""Parser of `mcp-secrets.env`: lines of `KEY=VALUE`, much as shells read them.
+r"""Parser of `mcp-secrets.env`: lines of `KEY=VALUE`, nearly as shells read them.
 
 A line is blank, a comment that begins with `#`, or `KEY=VALUE` with or without `export` before it.
 The value is one of
 
-- bare: taken as it is, but for the space around it. A ` #` in it does not begin a comment, since a
+- bare: taken as it is, without the space around it. A ` #` in it does not begin a comment, since a
   password may have one;
 - in single quotes: taken as it is;
 - in double quotes: with `\n`, `\t`, `\"`, `\\` and `\$`.
@@ -24,10 +24,10 @@ _SPACE = " \t\r"  # editors of other systems end a line with a carriage return
 
 
 def parse_env_file(text: str, file: str) -> dict[str, str]:
-    """Return the value of each key, in the order of the file, which errors call `file`.
+    """Return the value of each key, in the order of the file. Errors name the file `file`.
 
-    No message quotes the file, not even a key that is refused: what stands before a `=` may be the
-    second line of somebody's value.
+    No message quotes the file, not even a refused key: the text before a `=` may be the second
+    line of a secret value.
 
     Raises:
         ConfigError: with every problem of the file.
@@ -44,7 +44,8 @@ def parse_env_file(text: str, file: str) -> dict[str, str]:
             _expect_first(number, line_by_key.setdefault(key, number))
             value_by_key[key] = _value(raw)
         except BadValueError as wrong:
-            problems.append(Problem(file, f"line {number}", key, wrong.problem, wrong.fix))
+            place = f"line {number}"
+            problems.append(Problem(file, place, key, wrong.problem, wrong.fix, code=wrong.code))
     if problems:
         raise ConfigError(problems)
     return value_by_key
@@ -52,33 +53,51 @@ def parse_env_file(text: str, file: str) -> dict[str, str]:
 
 def _expect_first(number: int, first: int) -> None:
     if number != first:
-        raise BadValueError(f"also stands on line {first}", "keep one of the two")
+        raise BadValueError(
+            f"is also set on line {first}", "keep one of the two", code="E-SECRET-FILE-DUPLICATE"
+        )
 
 
 def _assignment(line: str) -> tuple[str, str]:
-    """Return the key, and what stands after the first `=`, without the space around it."""
+    """Return the key, and the text after the first `=` without the space around it."""
     key, equals, raw = _EXPORT.sub("", line).partition("=")
     if not equals:
         raise BadValueError(
-            "no `=`", "write `KEY=VALUE`; a value of several lines as one, with `\\n`, in quotes"
+            "no `=`",
+            "write `KEY=VALUE`; several lines of a value as one, in double quotes, with `\\n`",
+            code="E-SECRET-FILE-LINE",
         )
     try:
         secret_key(key)
     except BadValueError:  # its message has the key
         raise BadValueError(
-            "no name of a secret before the `=`", "use A-Z, 0-9 and _, without a space"
+            "no valid secret name before the `=`",
+            "use A-Z, 0-9 and _, without a space",
+            code="E-SECRET-FILE-LINE",
         ) from None
-    if not raw:  # the end of a value in base32 looks like this, so this names no key either
-        raise BadValueError("nothing after the `=`", "write the value, or take the line out")
+    if not raw:  # the end of a value in base32 looks like this, so the key is not named here either
+        raise BadValueError(
+            "nothing after the `=`",
+            "write the value, or remove the line",
+            code="E-SECRET-FILE-EMPTY",
+        )
     return key, raw.strip(_SPACE)
 
 
 def _value(raw: str) -> str:
     if "\0" in raw:
-        raise BadValueError("a NUL, which no variable can hold", "write the file as plain text")
+        raise BadValueError(
+            "a NUL, which a variable cannot hold",
+            "write the file as plain text",
+            code="E-SECRET-FILE-NUL",
+        )
     value = _unquoted(raw)
     if not value:
-        raise BadValueError("nothing between the quotes", "write the value, or take the line out")
+        raise BadValueError(
+            "nothing between the quotes",
+            "write the value, or remove the line",
+            code="E-SECRET-FILE-EMPTY",
+        )
     return value
 
 
@@ -89,11 +108,16 @@ def _unquoted(raw: str) -> str:
     found = quoted.match(raw)
     if not found:
         raise BadValueError(
-            "a quote that does not end on its line",
-            "close it; a newline in a value is `\\n` in double quotes",
+            "a quote that is not closed on its line",
+            "close it; write a newline in a value as `\\n` in double quotes",
+            code="E-SECRET-FILE-QUOTES",
         )
     if found.end() != len(raw):
-        raise BadValueError("text after the closing quote", "put a comment on a line of its own")
+        raise BadValueError(
+            "text after the closing quote",
+            "write a comment on a line of its own",
+            code="E-SECRET-FILE-QUOTES",
+        )
     return _ESCAPE.sub(_meant, found[1]) if raw[0] == '"' else found[1]
 
 
@@ -102,5 +126,6 @@ def _meant(escape: re.Match[str]) -> str:
         raise BadValueError(
             'a backslash in double quotes before something other than n, t, ", \\ or $',
             "write `\\\\` for a backslash, or use single quotes",
+            code="E-SECRET-FILE-QUOTES",
         )
     return _ESCAPED[escape[1]]

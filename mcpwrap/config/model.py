@@ -32,7 +32,7 @@ class Destination:
     with_subdomains: bool
 
     def covers(self, host: str) -> bool:
-        """Say whether this entry admits the host."""
+        """Return whether this entry admits the host."""
         if self.with_subdomains:
             return host.endswith(f".{self.host}")
         return host == self.host
@@ -59,7 +59,7 @@ class AllowedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Literal address and TCP port that is reached as it is, without a proxy."""
+    """Literal address and TCP port that is reached directly, without a proxy."""
 
     address: str
     port: int
@@ -80,8 +80,8 @@ class Limits:
     memory_bytes: int = GIB
     tasks: int = 256
     sessions: int = 16  # running at the same time
-    cpu_percent: int = 0  # of one processor; 0 is no bound
-    state_bytes: int = STATE_BYTES  # on the disk, for all sessions together, like the next
+    cpu_percent: int = 0  # of one processor; 0 is no limit
+    state_bytes: int = STATE_BYTES  # on disk, for all sessions together; so is the next
     cache_bytes: int = CACHE_BYTES
 
 
@@ -93,8 +93,8 @@ class Local:
     args: tuple[str, ...] = ()
     cwd: str = ""  # "" is the session's own home
     env: dict[str, Template] = field(default_factory=dict)
-    inherits: tuple[str, ...] = ()  # variables of a kind
-    inherits_any: tuple[str, ...] = ()  # others, whatever their values
+    inherits: tuple[str, ...] = ()  # variables of the agent, of a kind in core/environment
+    inherits_any: tuple[str, ...] = ()  # other variables of the agent, with any value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,19 +116,19 @@ class Server:
     agents: tuple[str, ...] = ("@mcpwrap",)
     egress: tuple[Destination | Group, ...] = ()  # of a URL, its own host is the first
     direct: tuple[Direct, ...] = ()
-    transparent: bool = True  # programs that ignore proxy variables are served as well
+    transparent: bool = True  # programs that ignore proxy variables can connect, too
     intercept: bool = False  # TLS is opened, and each request judged
-    requests: tuple[AllowedRequest, ...] = ()  # all that it may ask, if any; of `intercept` alone
+    requests: tuple[AllowedRequest, ...] = ()  # if any, only these; needs `intercept`
     workspace: tuple[Workspace, ...] = ()
-    writable_command: bool = False  # what it runs, another account than root can change
-    protect: bool = True  # what an agent's tools run code from is read-only in it
-    protect_instructions: bool = True  # so is what agents read as instructions
+    writable_command: bool = False  # another account than root can change what it runs
+    protect: bool = True  # held names in workspaces are read-only
+    protect_instructions: bool = True  # so are the files that agents read as instructions
     umask: int | None = None  # None is the agent's
     state: bool = False
-    cache: bool = False  # a folder that lasts, for what npx and uvx download
+    cache: bool = False  # a persistent folder, for what npx and uvx download
     secret_files: tuple[str, ...] = ()
     relay: Relay = "gate"
-    expose: Expose = ""  # how agents may speak to it, beside stdio
+    expose: Expose = ""  # protocol for agents, besides stdio
     audit: Keep = "hash"
     idle_exit_s: int = IDLE_EXIT_S  # 0 is never
     shared: bool = False
@@ -136,19 +136,19 @@ class Server:
     limits: Limits = field(default_factory=Limits)
 
     def has_network(self) -> bool:
-        """Say whether it reaches anything at all."""
+        """Return whether the server has any network access."""
         return bool(self.egress or self.direct)
 
     def speaks_http(self) -> bool:
-        """Say whether each of its agents has a listener of their own for HTTP."""
+        """Return whether each of its agents has its own HTTP listener."""
         return self.expose == "http" or isinstance(self.runs, RemoteServer)
 
     def has_oauth(self) -> bool:
-        """Say whether a person logs in to it, and mcpwrap holds the tokens."""
+        """Return whether a person logs in to the server and mcpwrap holds the tokens."""
         return isinstance(self.runs, RemoteServer) and self.runs.oauth is not None
 
     def secrets(self) -> frozenset[str]:
-        """Return the keys of all secrets that it declares: those it refers to, and OAuth's."""
+        """Return the keys of all secrets of the server: those it refers to, and OAuth's."""
         match self.runs:
             case Local(env=env):
                 return _keys(env)
@@ -168,8 +168,8 @@ def _keys(templates: Mapping[str, Template]) -> frozenset[str]:
 class ApprovalSettings:
     """Settings for approvals: answers from the same account, and the webhook."""
 
-    same_uid: bool = False  # who runs an agent may answer for it, without any proof
-    webhook: str = ""  # where what waits is posted; "" is nowhere
+    same_uid: bool = False  # the agent's own account may answer, without a proof
+    webhook: str = ""  # URL to which pending approvals are posted; "": not posted
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Config:
 
     servers: dict[str, Server]
     file_by_server: dict[str, str]
-    parent: Direct | None = None  # the proxy of the company, through which all egress goes
+    parent: Direct | None = None  # the company's proxy, through which all egress goes
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
 
 
@@ -191,10 +191,10 @@ class Problem:
     key: str  # "" is the table itself
     problem: str
     fix: str
-    code: str = ""  # the name in mcpwrap-errors(7)
+    code: str  # the name in mcpwrap-errors(7)
 
     def lines(self) -> list[str]:
-        """Return what is shown of it."""
+        """Return the lines that are printed."""
         where = ", ".join(part for part in (self.file, self.table, self.key) if part)
         return problem_lines(where, self.problem, self.fix, code=self.code)
 
@@ -211,7 +211,7 @@ class ConfigError(UsageError):
         self.problems = tuple(problems)
 
     def lines(self) -> list[str]:
-        """Return all of them, and how many they are."""
+        """Return the lines of all errors, then their number."""
         count = len(self.problems)
         head = f"{count} {'problem' if count == 1 else 'problems'}; nothing was changed"
         return [*(line for problem in self.problems for line in problem.lines()), head]

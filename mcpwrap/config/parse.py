@@ -45,7 +45,7 @@ class SourceFile:
 
 
 def parse(files: Sequence[SourceFile]) -> Config:
-    """Return what all files together say. Their order does not matter: no server stands twice.
+    """Return the configuration of all files. Their order does not matter: a server is in one file.
 
     Raises:
         ConfigError: with every problem of every file.
@@ -63,29 +63,52 @@ def parse(files: Sequence[SourceFile]) -> Config:
             if other := file_by_server.get(server.name):
                 table = f"[mcp_servers.{server.name}]"
                 fix = "keep one of the two"
-                problems.append(Problem(file.name, table, "", f"also stands in {other}", fix))
+                problems.append(
+                    Problem(
+                        file.name,
+                        table,
+                        "",
+                        f"is also defined in {other}",
+                        fix,
+                        code="E-CONFIG-DUPLICATE",
+                    )
+                )
             servers[server.name] = server
             file_by_server[server.name] = file.name
     if len(servers) > MAX_SERVERS:
-        problems.append(Problem("", "", "", f"{len(servers)} servers", f"at most {MAX_SERVERS}"))
+        problems.append(
+            Problem(
+                "",
+                "",
+                "",
+                f"{len(servers)} servers",
+                f"define at most {MAX_SERVERS}",
+                code="E-CONFIG-TOO-MANY",
+            )
+        )
     if problems:
         raise ConfigError(problems)
-    parent, asked = next(iter(parents), None), next(iter(approvals), ApprovalSettings())
-    return Config(dict(sorted(servers.items())), file_by_server, parent, asked)
+    parent, settings = next(iter(parents), None), next(iter(approvals), ApprovalSettings())
+    return Config(dict(sorted(servers.items())), file_by_server, parent, settings)
 
 
 def _parent(top: TomlTableReader, others: list[Direct]) -> list[Direct]:
-    """Return the proxy in this file's `[egress]`, if it names one; only one file may."""
+    """Return the parent proxy in this file's `[egress]`, if any; only one file may have one."""
     egress = top.table("egress")
     parent = egress.one("parent", value_parsers.parent, None)
     egress.finish(("parent",))
     if parent and others:
-        egress.note("parent", "another file names one too", "keep one of the two")
+        egress.note(
+            "parent",
+            "is also set in another file",
+            "keep one of the two",
+            code="E-CONFIG-DUPLICATE",
+        )
     return [parent] if parent else []
 
 
 def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[ApprovalSettings]:
-    """Return this file's `[approvals]`, if it has one; only one file may."""
+    """Return this file's `[approvals]`, if any; only one file may have one."""
     if not top.has("approvals"):
         return []
     ours = top.table("approvals")
@@ -94,7 +117,9 @@ def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[App
     )
     ours.finish(APPROVALS_KEYS)
     if others:
-        ours.note("", "another file has this table too", "keep one of the two")
+        ours.note(
+            "", "is also defined in another file", "keep one of the two", code="E-CONFIG-DUPLICATE"
+        )
     return [approvals]
 
 
@@ -108,28 +133,61 @@ def _servers(top: TomlTableReader) -> list[Server]:
         else:
             found.note(
                 repr(name),
-                "cannot be the name of a server: it becomes an account and a unit",
-                f"a-z first, then a-z 0-9 _ -, at most {MAX_NAME_CHARS} characters",
+                "is not a valid server name: an account and a unit are named after it",
+                f"begin with a-z, go on with a-z 0-9 _ -, use at most {MAX_NAME_CHARS} characters",
+                code="E-CONFIG-SERVER-NAME",
             )
     return servers
 
 
 def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
-    """Return the file as TOML has it; empty if it cannot be read."""
+    """Return the parsed TOML of the file; empty if it cannot be parsed."""
     if len(file.content) > MAX_FILE_BYTES:
-        problems.append(Problem(file.name, "", "", "over 1 MiB", "split it into conf.d/*.toml"))
+        problems.append(
+            Problem(
+                file.name,
+                "",
+                "",
+                "over 1 MiB",
+                "split it into conf.d/*.toml",
+                code="E-CONFIG-TOO-LARGE",
+            )
+        )
         return {}
     try:
         return tomli.loads(file.content.decode())
     except UnicodeDecodeError as error:
         at = file.content.count(b"\n", 0, error.start) + 1
-        problem = Problem(file.name, "", "", f"not UTF-8 (line {at})", "save it as UTF-8")
+        problem = Problem(
+            file.name,
+            "",
+            "",
+            f"not UTF-8 (line {at})",
+            "save it as UTF-8",
+            code="E-CONFIG-NOT-UTF8",
+        )
     except tomli.TOMLDecodeError as error:
-        problem = Problem(file.name, "", "", f"not TOML: {error}", "see toml.io for the form")
+        problem = Problem(
+            file.name,
+            "",
+            "",
+            f"not TOML: {error}",
+            "fix the syntax at that position; toml.io describes it",
+            code="E-CONFIG-TOML",
+        )
     except ValueError as error:  # a number of thousands of digits
-        problem = Problem(file.name, "", "", f"not TOML: {error}", "no value needs that")
+        problem = Problem(
+            file.name, "", "", f"not TOML: {error}", "shorten the number", code="E-CONFIG-TOML"
+        )
     except RecursionError:
-        problem = Problem(file.name, "", "", "nested too deeply", "no value needs over 3 levels")
+        problem = Problem(
+            file.name,
+            "",
+            "",
+            "nested too deeply",
+            "no setting is deeper than `[mcp_servers.NAME.mcpwrap.limits]`",
+            code="E-CONFIG-TOML",
+        )
     problems.append(problem)
     return {}
 
@@ -138,12 +196,19 @@ def _server(name: str, reader: TomlTableReader) -> Server:
     ours = reader.table("mcpwrap")
     is_remote = reader.has("url")
     if is_remote == reader.has("command"):
-        reader.note("", "needs `command` or `url`, and one only", 'write `command = "/usr/bin/…"`')
+        reader.note(
+            "",
+            "needs either `command` or `url`, not both",
+            'write `command = "/usr/bin/…"` or `url = "https://…"`',
+            code="E-CONFIG-COMMAND-OR-URL",
+        )
     runs = remote_server.read(reader, ours) if is_remote else _local(reader)
     reader.finish(remote_server.REMOTE_KEYS if is_remote else LOCAL_KEYS)
     if not is_remote:
-        ours.refuse("oauth", "is for a server with `url`", "take it out")
-    lasting = {"state": ours.flag("state"), "cache": ours.flag("cache")}
+        ours.refuse(
+            "oauth", "is only valid for a server with `url`", "remove it", code="E-OAUTH-NOT-REMOTE"
+        )
+    persistent = {"state": ours.flag("state"), "cache": ours.flag("cache")}
     server = Server(
         name=name,
         runs=runs,
@@ -158,8 +223,8 @@ def _server(name: str, reader: TomlTableReader) -> Server:
         protect_instructions=ours.flag("protect_instructions", usual=True),
         writable_command=ours.flag("writable_command"),
         umask=ours.one("umask", value_parsers.umask, None),
-        state=lasting["state"],
-        cache=lasting["cache"],
+        state=persistent["state"],
+        cache=persistent["cache"],
         secret_files=ours.many("secret_files", value_parsers.secret_key),
         relay=ours.one("relay", value_parsers.relay, "gate"),
         expose=ours.one("expose", value_parsers.expose, ""),
@@ -167,14 +232,18 @@ def _server(name: str, reader: TomlTableReader) -> Server:
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
         idle_exit_s=ours.one("idle_exit", value_parsers.idle_s, IDLE_EXIT_S),
-        limits=_limits(ours.table("limits"), lasting),
+        limits=_limits(ours.table("limits"), persistent),
     )
     ours.finish(OUR_KEYS)
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
-        problem = "an agent that speaks HTTP has no descriptors to pass on"
-        ours.note("relay", problem, 'write `relay = "gate"`, or take it out')
+        ours.note(
+            "relay",
+            "an agent that connects by HTTP has no descriptors to pass on",
+            'write `relay = "gate"`, or remove it',
+            code="E-CONFIG-RELAY-HTTP",
+        )
     if is_remote:
         remote_server.expect_no_program(server, ours)
     else:
@@ -183,7 +252,7 @@ def _server(name: str, reader: TomlTableReader) -> Server:
 
 
 def _egress(runs: Local | RemoteServer, ours: TomlTableReader) -> tuple[Destination | Group, ...]:
-    """Return what the server reaches: its own URL, if it is one, and what is listed."""
+    """Return the server's allowlist: the host of its own URL, if it has one, and `egress`."""
     listed = ours.many("egress", value_parsers.egress)
     own = remote_server.reached(runs) if isinstance(runs, RemoteServer) else ()
     return tuple(dict.fromkeys([*own, *listed])) if own else listed
@@ -192,26 +261,46 @@ def _egress(runs: Local | RemoteServer, ours: TomlTableReader) -> tuple[Destinat
 def _expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> None:
     for key in sorted(set(server.secret_files) - server.secrets()):
         ours.note(
-            "secret_files", f"no variable refers to {key}", f'write `env = {{ X = "${{{key}}}" }}`'
+            "secret_files",
+            f"no variable refers to {key}",
+            f'write `env = {{ X = "${{{key}}}" }}`',
+            code="E-SECRET-UNREFERENCED",
         )
 
 
 def _expect_sound_egress(server: Server, ours: TomlTableReader) -> None:
-    """Note what would have no effect: whoever wrote it relies on it."""
+    """Note egress settings that would have no effect: their author relies on them."""
     if (server.intercept or server.requests) and not server.egress:
-        ours.note("intercept", "there is no `egress` to look into", "list the hosts in `egress`")
+        ours.note(
+            "intercept",
+            "there is no `egress` to inspect",
+            "list the hosts in `egress`",
+            code="E-EGRESS-INTERCEPT-NO-HOSTS",
+        )
     if server.requests and not server.intercept:
-        ours.note("requests", "nobody sees requests inside TLS", "write `intercept = true`")
+        ours.note(
+            "requests",
+            "requests inside TLS are visible only with `intercept`",
+            "write `intercept = true`",
+            code="E-EGRESS-REQUESTS-NO-INTERCEPT",
+        )
     hosts = [entry for entry in server.egress if isinstance(entry, Destination)]
     for request in server.requests:
         if not any(entry.covers(request.host) for entry in hosts):
-            ours.note("requests", f"{request.host} is not in `egress`", "list it there")
+            ours.note(
+                "requests",
+                f"{request.host} is not in `egress`",
+                "list it there",
+                code="E-EGRESS-REQUESTS-HOST",
+            )
 
 
 def _expect_each_workspace_once(server: Server, ours: TomlTableReader) -> None:
     folders = [workspace.path for workspace in server.workspace]
     for path in sorted({path for path in folders if folders.count(path) > 1}):
-        ours.note("workspace", f"{path} stands twice", "keep one of the two")
+        ours.note(
+            "workspace", f"{path} is listed twice", "keep one of the two", code="E-CONFIG-DUPLICATE"
+        )
 
 
 def _local(reader: TomlTableReader) -> Local:
@@ -226,15 +315,25 @@ def _local(reader: TomlTableReader) -> Local:
         inherits_any=reader.many("inherits_any", value_parsers.inherited_any),
     )
     for name in sorted(set(local.inherits) & set(local.inherits_any)):
-        reader.note("inherits_any", f"{name} stands in `inherits` too", "keep one of the two")
+        reader.note(
+            "inherits_any",
+            f"{name} is also in `inherits`",
+            "keep one of the two",
+            code="E-CONFIG-DUPLICATE",
+        )
     return local
 
 
-def _limits(reader: TomlTableReader, lasting: Mapping[str, bool]) -> Limits:
+def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:
     usual = Limits()
-    for key, is_there in lasting.items():
+    for key, is_there in persistent.items():
         if not is_there:
-            reader.refuse(key, f"there is no `{key}` to bound", f"write `{key} = true` beside it")
+            reader.refuse(
+                key,
+                f"limits a folder that the server does not have: `{key}` is not set",
+                f"write `{key} = true` in the table above, or remove this limit",
+                code="E-CONFIG-LIMIT-UNUSED",
+            )
     limits = Limits(
         memory_bytes=reader.one("memory", value_parsers.size_bytes, usual.memory_bytes),
         tasks=reader.count("tasks", usual.tasks, 32_768),
@@ -251,7 +350,7 @@ def _is_variable(env: TomlTableReader, key: str) -> bool:
     try:
         value_parsers.variable(key)
     except value_parsers.BadValueError as problem:
-        env.note(repr(key), problem.problem, problem.fix)
+        env.note(repr(key), problem.problem, problem.fix, code=problem.code)
         return False
     return True
 
@@ -260,6 +359,7 @@ def _command(value: str) -> str:
     if not value.startswith("/"):
         raise value_parsers.BadValueError(
             f"{value!r} is not an absolute path, and no PATH is searched",
-            "write where it is; `command -v` tells you",
+            "write the absolute path, which `command -v` prints",
+            code="E-CONFIG-COMMAND",
         )
     return value_parsers.absolute_path(value)

@@ -1,4 +1,4 @@
-"""Proposal of servers, and nothing else, by another account than root, for a person's review."""
+"""Proposal of servers, and nothing else, by an account other than root, for a person's review."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.names import OAUTH_KEY, is_server_name
 from mcpwrap.errors import UsageError
 
-MAX_SHOWN_CHARS = 64 * 1024  # over 1500 lines: nobody reads more, and then says yes to it
+MAX_SHOWN_CHARS = 64 * 1024  # over 1500 lines: a person would accept more without reading it
 
 _NAME = "the proposal"
 _ASCII = re.compile(r"[\n -~]*")
@@ -21,40 +21,64 @@ def texts_of(raw: bytes) -> dict[str, str]:
     """Return each server of a proposal as `toml_of` writes it, by name.
 
     Raises:
-        ConfigError: with what is wrong with it.
+        ConfigError: with every problem of the proposal.
     """
     servers = parse([SourceFile(_NAME, raw)]).servers
     problems = [
-        Problem(_NAME, f"[{key}]", "", "is nothing that can be proposed", "leave it to root")
+        Problem(
+            _NAME,
+            f"[{key}]",
+            "",
+            "cannot be proposed: only servers can",
+            "remove it; root can write it into /etc/mcpwrap",
+            code="E-PROPOSAL-TABLE",
+        )
         for key in tomli.loads(raw.decode())
         if key != "mcp_servers"
     ]
     if not servers:
-        problems.append(Problem(_NAME, "", "", "there is no server in it", "propose one"))
+        problems.append(
+            Problem(
+                _NAME,
+                "",
+                "",
+                "it has no server",
+                "write a table `[mcp_servers.NAME]`",
+                code="E-PROPOSAL-EMPTY",
+            )
+        )
     texts = {name: toml_of(server) for name, server in servers.items()}
     if (size := _size(texts)) > MAX_SHOWN_CHARS:
-        problem = f"{size} characters for a person to read, and {MAX_SHOWN_CHARS} are the most"
-        problems.append(Problem(_NAME, "", "", problem, "propose fewer servers at a time"))
+        problems.append(
+            Problem(
+                _NAME,
+                "",
+                "",
+                f"{size} characters for a person to read; the limit is {MAX_SHOWN_CHARS}",
+                "propose fewer servers at a time",
+                code="E-PROPOSAL-TOO-LARGE",
+            )
+        )
     if problems:
         raise ConfigError(problems)
     return texts
 
 
 def servers_of(untrusted_texts: Mapping[str, str]) -> dict[str, Server]:
-    """Return the servers in what should come from `texts_of`, once it is certain that it could.
+    """Return the servers in an output of `texts_of` that is not trusted, after validation.
 
     Raises:
-        UsageError: it could not.
+        UsageError: `texts_of` does not return such an output.
     """
     if not untrusted_texts or _size(untrusted_texts) > MAX_SHOWN_CHARS:
-        raise _never_said("no server, or too many")
+        raise _malformed("no server, or too many")
     servers = {}
     for name, text in untrusted_texts.items():
         if not is_server_name(name) or not _ASCII.fullmatch(text):
-            raise _never_said("characters that no name or no text has")
+            raise _malformed("characters that are not valid in a name or in TOML of mcpwrap")
         server = parse([SourceFile(_NAME, text.encode())]).servers.get(name)
         if server is None or toml_of(server) != text:
-            raise _never_said("another text than one server's, as mcpwrap writes it")
+            raise _malformed("a text that is not one server as mcpwrap writes it")
         servers[name] = server
     return servers
 
@@ -62,38 +86,41 @@ def servers_of(untrusted_texts: Mapping[str, str]) -> dict[str, Server]:
 def expect_declared(
     servers: Mapping[str, Server], untrusted_keys: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Refuse secrets, by server and key, of which a proposal says nothing.
+    """Refuse secrets, by server and key, that the proposal does not refer to.
 
     Raises:
-        UsageError: one is of another server, or of none of its variables and headers.
+        UsageError: a secret is of another server, or its server does not refer to it.
     """
     for name, by_key in untrusted_keys.items():
         for key in by_key:
             if name not in servers or key not in settable(servers[name]):
                 raise UsageError(
-                    f"the proposal has no secret {key!a:.80} of {name!a:.80}; nothing was changed",
+                    f"the proposal does not refer to a secret {key!a:.80} of {name!a:.80}; "
+                    "nothing was changed",
                     where="standard input",
-                    fix="give those alone to which the proposal refers, as `${KEY}`",
+                    fix="give only secrets to which the proposal refers, as `${KEY}`",
+                    code="E-PROPOSAL-SECRET",
                 )
 
 
 def expect_nobodys(names: Iterable[str], used: Collection[str]) -> None:
-    """Refuse names of servers that were taken out: who gets one gets its files and secrets too.
+    """Refuse names of removed servers: a new server of that name would get its files and secrets.
 
     Raises:
-        UsageError: one is such a name.
+        UsageError: a name is that of a removed server.
     """
     if again := sorted(set(names) & set(used)):
         raise UsageError(
-            f"{', '.join(again)}: of servers of these names that are not configured any more, "
-            "account, files and secrets are still there; nothing was changed",
+            f"{', '.join(again)}: not configured any more, but accounts, files and secrets of "
+            "these names still exist; nothing was changed",
             where="mcpwrap accept",
-            fix="forget those, `sudo mcpwrap apply --purge`, or propose it under another name",
+            fix="delete those with `sudo mcpwrap apply --purge`, or propose another name",
+            code="E-PROPOSAL-NAME-TAKEN",
         )
 
 
 def settable(server: Server) -> list[str]:
-    """Return the secrets of a server that somebody has to set."""
+    """Return the secrets of a server that an operator has to set."""
     return sorted(server.secrets() - {OAUTH_KEY})
 
 
@@ -101,9 +128,10 @@ def _size(texts: Mapping[str, str]) -> int:
     return sum(map(len, texts.values()))
 
 
-def _never_said(what: str) -> UsageError:
+def _malformed(what: str) -> UsageError:
     return UsageError(
-        f"was read by a program that answered what it never does, {what}; nothing was changed",
+        f"its reader returned malformed output: {what}; nothing was changed",
         where=_NAME,
-        fix="find out what is in the file, and who wrote it: it may be an attack on that program",
+        fix="examine the file and who wrote it: it may be an attack on the reader",
+        code="E-PROPOSAL-MALFORMED",
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from mcpwrap.config.model import Server
 
-_MIN_COLUMNS, _MAX_COLUMNS = 40, 80  # wider it may be cut anew, by the window, where others say
-_INDENT, _ON = "    ", "  > "  # a line goes on; of what is proposed nothing else begins so
+_MIN_COLUMNS, _MAX_COLUMNS = 40, 80  # a terminal could cut wider lines where a proposal chooses
+_INDENT, _ON = "    ", "  > "  # continuation mark: no other line of a proposal begins with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,24 +16,24 @@ class ProposalReview:
     path: str
     text_by_name: Mapping[str, str]
     servers: Mapping[str, Server]
-    by: str  # who called sudo; "" is nobody that is known
+    by: str  # the account that called sudo; "" if it is not known
     secrets: Sequence[str]  # a line for each
     notes: Sequence[str]
 
 
 def shown(offer: ProposalReview, columns: int) -> str:
-    """Return the text for a terminal that is so wide."""
+    """Return the text for a terminal of this width."""
     width = max(_MIN_COLUMNS, min(columns, _MAX_COLUMNS))
     return "".join(f"{part}\n" for line in _lines(offer) for part in folded(line, width))
 
 
 def question(offer: ProposalReview) -> str:
-    """Return what is asked at the end."""
+    """Return the question at the end."""
     return f"Nothing was changed so far. Accept {_counted(offer.servers)}? Type yes or no: "
 
 
 def folded(text: str, columns: int) -> Iterator[str]:
-    """Yield the lines of a text as they fit; what goes on in the next is marked there."""
+    """Yield the lines of a text, cut to the width; a continuation is marked."""
     visible = text.encode("ascii", "backslashreplace").decode()
     for line in visible.splitlines() or [""]:
         yield line[:columns]
@@ -45,7 +45,7 @@ def folded(text: str, columns: int) -> Iterator[str]:
 def _lines(offer: ProposalReview) -> Iterator[str]:
     yield f"{offer.path!a}"
     yield f"proposes {_counted(offer.servers)}. With `yes` this goes into /etc/mcpwrap/conf.d,"
-    yield "and is applied, with all else that stands in /etc/mcpwrap:"
+    yield "and is applied, with everything else in /etc/mcpwrap:"
     for text in offer.text_by_name.values():
         yield ""
         yield from (f"{_INDENT}{line}".rstrip() for line in text.splitlines())
@@ -70,7 +70,7 @@ def _users(server: Server, by: str) -> str:
 
 
 def _account(agent: str) -> str:
-    return f"everybody in the group {agent[1:]}" if agent.startswith("@") else agent
+    return f"all members of the group {agent[1:]}" if agent.startswith("@") else agent
 
 
 def _counted(servers: Mapping[str, Server]) -> str:

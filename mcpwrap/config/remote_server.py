@@ -1,4 +1,4 @@
-"""Parser of the table of a remote server (`url`); settings of a program in it are errors."""
+"""Parser of a remote server's table (`url`). Settings that only a program can use are errors."""
 
 import re
 
@@ -16,15 +16,15 @@ _PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
     "direct", "workspace", "writable_command", "umask", "state", "cache", "secret_files",
 )  # fmt: skip
-_PLAIN = Server(name="", runs=RemoteServer(url=""))  # as `parse` has it where nothing is written
+_PLAIN = Server(name="", runs=RemoteServer(url=""))  # with the default of each setting
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
 _CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
-# RFC 9110 section 5.5, without what is not ASCII: nobody says how a server reads that.
+# RFC 9110 section 5.5, but ASCII only: how a server reads other bytes is not specified.
 _TEXT = re.compile(r"[\t -~]*")
-# What frames a message, belongs to one connection (RFC 9110 sections 6, 7.6, 11.7), or is the
-# transport's own: a second one would have two programs read one request in two ways.
+# Headers that frame a message, belong to one connection (RFC 9110 sections 6, 7.6, 11.7), or are
+# the transport's own: with a second one, two programs could read one request differently.
 _OURS = frozenset({
     "accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type",
     "cookie", "expect", "host", "keep-alive", "last-event-id", "proxy-authenticate",
@@ -33,7 +33,7 @@ _OURS = frozenset({
 
 
 def read(reader: TomlTableReader, ours: TomlTableReader) -> RemoteServer:
-    """Return where the server is, and what each request to it is given. `ours`: the sub-table."""
+    """Return the server's URL, headers and login. `ours` is the reader of the sub-table."""
     remote = RemoteServer(
         url=reader.one("url", url, ""),
         bearer_token_env_var=reader.one("bearer_token_env_var", value_parsers.secret_key, ""),
@@ -42,15 +42,24 @@ def read(reader: TomlTableReader, ours: TomlTableReader) -> RemoteServer:
     )
     if remote.bearer_token_env_var and _has_authorization(remote):
         reader.note(
-            "bearer_token_env_var", "`headers` has an Authorization too", "keep one of the two"
+            "bearer_token_env_var",
+            "`headers` has an Authorization header, too",
+            "keep one of the two",
+            code="E-REMOTE-TWO-AUTHORIZATIONS",
         )
     if remote.oauth and (remote.bearer_token_env_var or _has_authorization(remote)):
-        ours.note("oauth", "the server is given another Authorization", "keep one of the two")
+        ours.note(
+            "oauth",
+            "`headers` or `bearer_token_env_var` sets an Authorization header, too",
+            "keep one of the two",
+            code="E-REMOTE-TWO-AUTHORIZATIONS",
+        )
     for key in _PROGRAMS:
         reader.refuse(
             key,
-            "is for a program, and a server with `url` runs none of yours",
-            "take it out; what the server is to be told goes into `headers`",
+            "is for a program, and a server with `url` does not run one",
+            "remove it; write what the server needs into `headers`",
+            code="E-REMOTE-PROGRAM-SETTING",
         )
     return remote
 
@@ -70,86 +79,119 @@ def _oauth(ours: TomlTableReader) -> OAuth | None:
     )
     table.finish(OAUTH_KEYS)
     if found.client_id and found.client_id_metadata:
-        table.note("client_id_metadata", "there is a `client_id` too", "keep one of the two")
+        table.note(
+            "client_id_metadata",
+            "`client_id` is set, too",
+            "keep one of the two",
+            code="E-OAUTH-TWO-CLIENT-IDS",
+        )
     return found
 
 
 def scope(value: str) -> str:
-    """Return one scope. Source: RFC 6749 section 3.3."""
+    """Parse one scope. Source: RFC 6749 section 3.3."""
     if not _SCOPE.fullmatch(value):
-        raise BadValueError(f"{value!a} cannot be a scope", "write one in each text, without space")
+        raise BadValueError(
+            f"{value!a} is not a valid scope",
+            'write each scope as an entry of its own, without spaces: `["read", "write"]`',
+            code="E-OAUTH-SCOPE",
+        )
     return value
 
 
 def client_id(value: str) -> str:
-    """Return the name under which an authorization server knows mcpwrap. RFC 6749 appendix A.1."""
+    """Parse mcpwrap's client id at an authorization server. Source: RFC 6749 appendix A.1."""
     if not _CLIENT_ID.fullmatch(value):
-        raise BadValueError("not a client id: empty, too long or not plain ASCII", "copy it again")
+        raise BadValueError(
+            "not a client id: empty, too long or not plain ASCII",
+            "copy it from the authorization server's page again",
+            code="E-OAUTH-CLIENT-ID",
+        )
     return value
 
 
 def client_id_metadata(value: str) -> str:
-    """Return the https URL of a document with a path, which is a client id itself."""
+    """Parse the https URL of a client metadata document, with a path. It is the client id."""
     if not value_parsers.url(value).removeprefix("https://").partition("/")[2]:
-        raise BadValueError("the URL has no path", "write where the document is")
+        raise BadValueError(
+            "the URL has no path",
+            "write the whole URL of the document",
+            code="E-OAUTH-CLIENT-METADATA",
+        )
     return value
 
 
 def reached(remote: RemoteServer) -> tuple[Destination, ...]:
-    """Return where the URL leads; nothing if it was not understood."""
+    """Return the destination of the URL; empty if the URL was not valid."""
     return (destination(remote.url),) if remote.url else ()
 
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
-    """Note what only a program on this machine could use: whoever wrote it relies on it."""
+    """Note settings that only a program on this machine could use: their author relies on them."""
     for key in _PROGRAMS_OURS:
         if getattr(server, key) != getattr(_PLAIN, key):
-            ours.note(key, "is for a program, and a server with `url` runs none of yours", _OUT)
+            ours.note(
+                key,
+                "is for a program, and a server with `url` does not run one",
+                _OUT,
+                code="E-REMOTE-PROGRAM-SETTING",
+            )
     if server.transparent:
-        ours.note("transparent", "a server with `url` is reached through its proxy alone", _OUT)
+        ours.note(
+            "transparent",
+            "a server with `url` is reached by its proxy only",
+            _OUT,
+            code="E-REMOTE-PROGRAM-SETTING",
+        )
 
 
-_OUT = "take it out"
+_OUT = "remove it"
 
 
 def url(value: str) -> str:
-    """Return the https URL of a server, which has a name that Squid can admit."""
+    """Parse the https URL of a server. Its host must be a name that Squid can admit."""
     if "${" in value:
         raise BadValueError(
-            "a URL is no place for a secret: everybody can read it",
-            "give it as a header, with `bearer_token_env_var` or `headers`",
+            "a URL cannot hold a secret: every account can read it",
+            "send the secret in a header, with `bearer_token_env_var` or `headers`",
+            code="E-SECRET-IN-URL",
         )
     destination(value_parsers.url(value))
     return value
 
 
 def destination(remote_url: str) -> Destination:
-    """Return host and port of a URL that `values.url` has understood."""
+    """Return host and port of a URL that `url` has accepted."""
     host = remote_url.removeprefix("https://").partition("/")[0]
     return value_parsers.destination(host)
 
 
 def header_name(value: str) -> str:
-    """Return the name of a header that an operator may set."""
+    """Parse the name of a header that an operator may set."""
     if not _TOKEN.fullmatch(value):
         raise BadValueError(
-            f"{value!a} cannot be the name of a header", "use A-Z, a-z, 0-9 and -, at most 64"
+            f"{value!a} is not a valid header name",
+            "use A-Z, a-z, 0-9 and -, at most 64 characters",
+            code="E-REMOTE-HEADER-NAME",
         )
     if value.lower() in _OURS or value.lower().startswith("mcp-"):
         raise BadValueError(
-            f"{value} is written by mcpwrap, for each request as it is", "take it out"
+            f"{value} is set by mcpwrap itself for each request",
+            "remove it",
+            code="E-REMOTE-HEADER-RESERVED",
         )
     return value
 
 
 def header_value(value: str) -> Template:
-    """Return the parts of a header's value. Its secrets are looked at when they are put in."""
+    """Parse the value of a header. Its secrets are checked when they are filled in."""
     parts = value_parsers.template(value)
     text = "".join(part for part in parts if isinstance(part, str))
     if not parts or value != value.strip() or not _TEXT.fullmatch(text):
         raise BadValueError(
-            "not the value of a header: empty, with space at an end, or not plain ASCII",
-            'write `"${KEY}"`, or text of letters, digits and signs',
+            "not a valid header value: empty, with space at an end, or not plain ASCII",
+            'write `"${KEY}"`, or plain ASCII text without space around it',
+            code="E-REMOTE-HEADER-VALUE",
         )
     return parts
 
@@ -157,7 +199,9 @@ def header_value(value: str) -> Template:
 def _headers(table: TomlTableReader) -> dict[str, Template]:
     names = table.names()
     if len(names) > MAX_HEADERS:
-        table.note("", f"{len(names)} headers", f"write at most {MAX_HEADERS}")
+        table.note(
+            "", f"{len(names)} headers", f"write at most {MAX_HEADERS}", code="E-CONFIG-TOO-MANY"
+        )
         return {}
     seen: set[str] = set()
     found: dict[str, Template] = {}
@@ -165,7 +209,12 @@ def _headers(table: TomlTableReader) -> dict[str, Template]:
         if not _is_name(table, name):
             continue
         if name.lower() in seen:
-            table.note(name, "stands twice: case makes no difference", "keep one of the two")
+            table.note(
+                name,
+                "is set twice: header names ignore case",
+                "keep one of the two",
+                code="E-CONFIG-DUPLICATE",
+            )
         seen.add(name.lower())
         found[name] = table.one(name, header_value, ())
     return found
@@ -175,6 +224,6 @@ def _is_name(table: TomlTableReader, name: str) -> bool:
     try:
         header_name(name)
     except BadValueError as problem:
-        table.note(ascii(name), problem.problem, problem.fix)
+        table.note(ascii(name), problem.problem, problem.fix, code=problem.code)
         return False
     return True

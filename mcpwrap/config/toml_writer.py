@@ -32,8 +32,8 @@ _TIMES = (("h", 3600), ("m", 60), ("s", 1))
 def toml_of(server: Server) -> str:
     r"""Return the two tables of a server, from which `parse` makes the same server.
 
-    Every character but those from space to `~` is escaped, as `\u202E`. `agents` is always written,
-    of a program `egress` and `workspace` too; the rest where it is not as usual.
+    Every character except space to `~` is escaped, as `\u202E`. `agents` is always written, for a
+    program `egress` and `workspace` too; another setting only if it differs from its default.
     """
     table = f"mcp_servers.{server.name}"
     ours = [f"[{table}.mcpwrap]", *_written(_ours(server))]
@@ -47,16 +47,16 @@ def _runs(server: Server) -> _Lines:
             yield from _unusual(("args", local.args), ("cwd", local.cwd))
             yield from _templates("env", local.env)
             yield from _unusual(("inherits", local.inherits), ("inherits_any", local.inherits_any))
-        case RemoteServer() as elsewhere:
-            yield "url", elsewhere.url
-            yield from _unusual(("bearer_token_env_var", elsewhere.bearer_token_env_var))
-            yield from _templates("headers", elsewhere.headers)
+        case RemoteServer() as remote:
+            yield "url", remote.url
+            yield from _unusual(("bearer_token_env_var", remote.bearer_token_env_var))
+            yield from _templates("headers", remote.headers)
         case _:
             assert_never(server.runs)
 
 
 def _templates(table: str, templates: Mapping[str, Template]) -> _Lines:
-    """Yield a line for each variable or header: in a long one nothing is overlooked."""
+    """Yield a line for each variable or header: a reader would overlook one in a long line."""
     for name, template in templates.items():
         parts = [part if isinstance(part, str) else f"${{{part.key}}}" for part in template]
         yield f"{table}.{_key(name)}", "".join(parts)
@@ -93,7 +93,7 @@ def _ours(server: Server) -> _Lines:
     yield from _unusual(("limits", dict(_limits(server.limits))))
 
 
-_PLAIN = Server(name="", runs=Local(command=""))  # as `parse` has it where nothing is written
+_PLAIN = Server(name="", runs=Local(command=""))  # with the default of each setting
 
 
 def _other_than_in(plain: Server, server: Server) -> _Lines:
@@ -103,7 +103,7 @@ def _other_than_in(plain: Server, server: Server) -> _Lines:
 
 
 def _unusual(*found: tuple[str, str | tuple[str, ...] | Mapping[str, _Value]]) -> _Lines:
-    """Yield what is not empty."""
+    """Yield the settings that are not empty."""
     return ((key, value) for key, value in found if value)
 
 
@@ -112,7 +112,7 @@ def _flag(key: str, value: bool, *, usual: bool = False) -> _Lines:  # noqa: FBT
 
 
 def _listed(server: Server) -> tuple[Destination | Group, ...]:
-    """Return what stands in `egress`: the host of its own URL `parse` adds by itself."""
+    """Return the entries for `egress`, without the host of its own URL, which `parse` adds."""
     own = remote_server.reached(server.runs) if isinstance(server.runs, RemoteServer) else ()
     return tuple(entry for entry in server.egress if entry not in own)
 
@@ -167,7 +167,7 @@ def _time(seconds: int) -> str:
 
 
 def _counted(amount: int, units: Iterable[tuple[str, int]]) -> str:
-    """Return an amount in the largest unit of which it is a whole number."""
+    """Return an amount in the largest unit in which it is a whole number."""
     unit, size = next((unit, size) for unit, size in units if amount % size == 0)
     return f"{amount // size}{unit}"
 

@@ -22,24 +22,24 @@ from mcpwrap.core.wire.server_files import Keep, Relay
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_KEY = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-# useradd(8), with the trailing `$` of Samba left out; a group takes an `@` before it.
+# useradd(8), without the trailing `$` of Samba; a group has an `@` before it.
 _ACCOUNT = re.compile(r"@?[a-z_][a-z0-9_.-]{0,31}")
 # RFC 1123 section 2.1: letters, digits, hyphens. Names in other scripts are written as punycode.
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _URL = re.compile(r"https://(?P<host>[a-z0-9.-]{1,253})(:(?P<port>[0-9]*))?(/[!$-~]*)?")
-# RFC 9110 section 9: the methods that are common; CONNECT would be a way out of the judging.
+# RFC 9110 section 9: the common methods, without CONNECT: a tunnel's content would not be judged.
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _REQUEST = re.compile(r"(?P<methods>[A-Z,*]+) (?P<host>[a-z0-9.-]{1,253})(?P<path>/[!$-~]*)")
-# Written as they arrive: what a server could read in two ways is refused before paths are compared.
+# As paths arrive: those that a server could read in two ways are refused before the comparison.
 _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,=:@/-]*")
-# Such connections leave as IPv4, and each tool has its own way of writing these.
+# Connections to these leave as IPv4, and each tool writes such an address differently.
 _V4_MAPPED = ipaddress.ip_network("::ffff:0:0/96")
 _V4_COMPATIBLE = ipaddress.ip_network("::/96")
-# The addresses of the wrappers themselves, and of the listeners of their agents.
+# Egress addresses of the wrappers, and addresses of the listeners.
 _OUR_NETS = tuple(map(ipaddress.ip_network, ("127.77.0.0/16", "127.78.0.0/16")))
 _SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
 _SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-# A value of these makes a program run code, load a library or trust a host that the agent chose.
+# Their values make a program run code, load a library or trust a host that the agent chose.
 _STEERING = re.compile(
     r"MCPWRAP_.*|LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS"
     r"|PATH|HOME|USER|LOGNAME|TMPDIR|TMP|TEMP|ENV|BASH.*|SHELLOPTS|PS4|IFS|PROMPT_COMMAND"
@@ -49,7 +49,7 @@ _STEERING = re.compile(
     r"|SSL.*|OPENSSL_.*|CURL_.*|AWS_CA_BUNDLE|REQUESTS_CA_BUNDLE|[A-Z]+_PROXY",
     re.IGNORECASE,
 )
-# So do these, to some program; there is no end to them, and root may know that its server is none.
+# These do so in some programs. No list is complete, and root may know that its server is not one.
 _MAY_STEER = re.compile(
     r"NIX_.*|GTK_.*|GDK_.*|GIO_.*|GST_.*|QT_.*|QML.*|CORECLR_.*|COR_.*|JULIA_.*|TCL.*|GUILE_.*|OCAML.*"
     r"|RUST.*|CARGO_.*|GO[A-Z]+|CGO_.*|CC|CXX|[A-Z]*FLAGS|CMAKE_.*|GRADLE_.*|ANT_.*|SBT_.*"
@@ -59,7 +59,7 @@ _MAY_STEER = re.compile(
     r"|LIBGL_.*|MESA_.*|VK_.*|OCL_.*|CUDA_.*|OMP_.*|HF_.*|.*_CONFIG(_.*)?|.*_(HOME|PATH|DIR)",
     re.IGNORECASE,
 )
-# What is the system's, a server's own, or everybody's. A workspace is none of these, nor in them.
+# Folders of the system, of servers, or of all accounts. A workspace is not one of these or in one.
 _NO_WORKSPACE = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
     "/run", "/sbin", "/sys", "/usr", "/var/lib/mcpwrap", "/var/lock", "/var/log", "/var/run",
@@ -71,7 +71,7 @@ MAX_TEXT_CHARS = 32 * 1024
 class BadValueError(ValueError):
     """Wrong value, with its fix: the second argument is what to write instead."""
 
-    def __init__(self, problem: str, fix: str, code: str = "") -> None:
+    def __init__(self, problem: str, fix: str, *, code: str) -> None:
         super().__init__(problem)
         self.problem = problem
         self.fix = fix
@@ -79,105 +79,126 @@ class BadValueError(ValueError):
 
 
 def plain_text(value: str) -> str:
-    """Return a value that can be an argument or a variable: without NUL, not endless."""
+    """Parse the text of an argument or a variable: without NUL, at most MAX_TEXT_CHARS long."""
     if "\0" in value or len(value) > MAX_TEXT_CHARS:
-        raise BadValueError("a NUL or over 32 768 characters", "shorten it, or put it into a file")
+        raise BadValueError(
+            "a NUL or over 32 768 characters", "shorten it, or use a file", code="E-CONFIG-TEXT"
+        )
     return value
 
 
 def argument(value: str) -> str:
-    """Return one argument of the command."""
+    """Parse one argument of the command."""
     if _REFERENCE.search(value):
         raise BadValueError(
             "a secret in an argument can be read by every account of the machine",
-            "give it as a variable in `env`, or as a file with `secret_files`",
+            "pass it as a variable in `env`, or as a file with `secret_files`",
+            code="E-SECRET-IN-ARGUMENT",
         )
     return plain_text(value)
 
 
 def absolute_path(value: str) -> str:
-    """Return an absolute path in its shortest form: no `.`, `..`, `//` or slash at the end."""
+    """Parse an absolute path in its shortest form: no `.`, `..`, `//` or slash at the end."""
     plain_text(value)
     parts = value.split("/")[1:] if value != "/" else []
     if not value.startswith("/"):
-        raise BadValueError(f"{value!r} is not an absolute path", "write it from `/`")
+        raise BadValueError(
+            f"{value!r} is not an absolute path", "start the path with `/`", code="E-CONFIG-PATH"
+        )
     if any(part in {"", ".", ".."} for part in parts):
         raise BadValueError(
-            f"{value!r} is not in its shortest form", "leave out `.`, `..` and `//`"
+            f"{value!r} is not in its shortest form",
+            "remove `.`, `..`, `//` and a `/` at the end",
+            code="E-CONFIG-PATH",
         )
     return value
 
 
 def variable(value: str) -> str:
-    """Return the name of an environment variable."""
+    """Parse the name of an environment variable."""
     if not _VARIABLE.fullmatch(value):
-        raise BadValueError(f"{value!r} cannot be the name of a variable", "use A-Z, 0-9 and _")
+        raise BadValueError(
+            f"{value!r} is not a variable name", "use A-Z, 0-9 and _", code="E-CONFIG-VARIABLE"
+        )
     return value
 
 
 def inherited(value: str) -> str:
-    """Return the name of a variable of a kind that any agent may choose."""
+    """Parse the name of a variable of a kind that any agent may choose."""
     if environment.kind_of(inherited_any(value)):
         return value
     kinds = ", ".join(environment.KINDS)
     steers = ", and can decide which code runs or where data goes" if may_steer(value) else ""
     raise BadValueError(
-        f"{value} is of no kind that any agent may choose ({kinds}){steers}",
-        "set it in `env`; or write it in `inherits_any`, which `plan` names each time",
+        f"{value} is not of a kind that any agent may choose ({kinds}){steers}",
+        "set it in `env`; or list it in `inherits_any`, and `plan` names it each time",
+        code="E-CONFIG-INHERITS-KIND",
     )
 
 
 def may_steer(name: str) -> bool:
-    """Say whether a value of this variable is known to make programs run, load or reach things."""
+    """Return whether a variable is known to decide what some program runs, loads or reaches."""
     return _MAY_STEER.fullmatch(name) is not None
 
 
 def inherited_any(value: str) -> str:
-    """Return the name of a variable that root may let the agent choose the value of."""
+    """Parse the name of a variable whose value root may let the agent choose."""
     if _STEERING.fullmatch(variable(value)):
         raise BadValueError(
             f"{value} decides which code runs or where data goes, so no agent may set it",
             "set it in `env`, with the value you want",
+            code="E-CONFIG-INHERITS-REFUSED",
         )
     return value
 
 
 def secret_key(value: str) -> str:
-    """Return the name of a secret: capitals, digits and `_`, at most 64."""
+    """Parse the name of a secret: capitals, digits and `_`, at most 64 characters."""
     if not _SECRET_KEY.fullmatch(value):
-        raise BadValueError(f"{value!r} cannot be the name of a secret", "use A-Z, 0-9 and _")
+        raise BadValueError(
+            f"{value!r} is not a valid secret name", "use A-Z, 0-9 and _", code="E-SECRET-NAME"
+        )
     if value == names.OAUTH_KEY:
-        raise BadValueError(f"{value} is made by mcpwrap itself, and set by nobody", "take it out")
+        raise BadValueError(
+            f"{value} is made by mcpwrap, and cannot be set", "remove it", code="E-SECRET-RESERVED"
+        )
     return value
 
 
 def template(value: str) -> Template:
-    """Return the parts of `text ${KEY} text`; what a secret contains is never looked at again."""
+    """Parse `text ${KEY} text` into parts. A `${` in the value of a secret is never expanded."""
     plain_text(value)
     parts: list[str | SecretRef] = []
     for index, part in enumerate(_REFERENCE.split(value)):
         if index % 2:
             parts.append(SecretRef(secret_key(part)))
         elif "${" in part:
-            raise BadValueError("`${` without its `}`", "write `${KEY}`")
+            raise BadValueError(
+                "`${` without a closing `}`", "write `${KEY}`", code="E-SECRET-REFERENCE"
+            )
         elif part:
             parts.append(part)
     return tuple(parts)
 
 
 def agent(value: str) -> str:
-    """Return the name of an account, or of a group with an `@` before it."""
+    """Parse the name of an account, or of a group with an `@` before it."""
     if not _ACCOUNT.fullmatch(value):
         raise BadValueError(
-            f"{value!r} is not an account or @group", 'write `"alice"` or `"@group"`'
+            f"{value!r} is not an account or @group",
+            'write `"alice"` or `"@group"`',
+            code="E-CONFIG-AGENT",
         )
     if value == "root":
-        raise BadValueError("root is no agent", "run the agent under an account of its own")
+        raise BadValueError(
+            "root cannot be an agent", "run it under another account", code="E-CONFIG-AGENT-ROOT"
+        )
     return value
 
 
 def destination(value: str) -> Destination:
-    """Return `host`, `*.host`, `host:port` or `*.host:port`; the port is 443 unless given."""
+    """Parse `host`, `*.host`, `host:port` or `*.host:port`; the default port is 443."""
     host, colon, port = value.partition(":")
     bare = host.removeprefix("*.")
     labels = bare.split(".")
@@ -186,46 +207,54 @@ def destination(value: str) -> Destination:
         raise BadValueError(
             f"{value!r} is not a host name",
             "write `api.example.com`, `*.example.org` or `host.example:8443`, in lower case",
+            code="E-EGRESS-HOST",
         )
     return Destination(bare, _port(port) if colon else 443, host != bare)
 
 
 def egress(value: str) -> Destination | Group:
-    """Return one entry of `egress`: a destination, or `@npm` or `@pypi`."""
+    """Parse one entry of `egress`: a destination, or `@npm` or `@pypi`."""
     if not value.startswith("@"):
         return destination(value)
     if value[1:] not in GROUPS:
         known = ", ".join(f"`@{name}`" for name in GROUPS)
-        raise BadValueError(f"there is no group {value!r}", f"write {known} or a host name")
+        raise BadValueError(
+            f"{value!r} is not a known group", f"write {known} or a host", code="E-EGRESS-GROUP"
+        )
     return Group(value[1:])
 
 
 def request(value: str) -> AllowedRequest:
-    """Return `GET,HEAD api.example.com/v1/*`: methods, host and path; `*` is any text."""
+    """Parse `GET,HEAD api.example.com/v1/*`: methods, host and path; `*` is any text."""
     found = _REQUEST.fullmatch(value)
     if not found or not _PATH.fullmatch(found["path"]):
         raise BadValueError(
-            f"{value!r} is not methods, host and path",
+            f"{value!r} does not consist of methods, host and path",
             "write `GET,POST api.example.com/v1/*`; the path without `?`, `%` or `..`",
+            code="E-EGRESS-REQUEST",
         )
     if ".." in found["path"] or "//" in found["path"]:
-        raise BadValueError(f"{value!r} has a path that is not plain", "leave out `..` and `//`")
+        raise BadValueError(
+            f"{value!r} has `..` or `//` in its path", "remove them", code="E-EGRESS-REQUEST"
+        )
     methods = _METHODS if found["methods"] == "*" else tuple(found["methods"].split(","))
     unknown = [method for method in methods if method not in _METHODS]
     if unknown:
         raise BadValueError(
-            f"{unknown[0]!r} is not a method", f"write `*`, or some of {', '.join(_METHODS)}"
+            f"{unknown[0]!r} is not a supported method",
+            f"write `*`, or some of {', '.join(_METHODS)}",
+            code="E-EGRESS-REQUEST",
         )
     return AllowedRequest(methods, destination(found["host"]).host, found["path"])
 
 
 def parent(value: str) -> Direct:
-    """Return the address and port of a proxy: `10.0.0.1:3128`."""
+    """Parse the address and port of a proxy: `10.0.0.1:3128`."""
     return direct(value.removeprefix("http://"))
 
 
 def direct(value: str) -> Direct:
-    """Return `10.0.0.5:5432` or `[fd00::5]:5432`: a literal address, never a name."""
+    """Parse `10.0.0.5:5432` or `[fd00::5]:5432`: a literal address, never a name."""
     host, _, port = value.rpartition(":")
     is_v6 = host.startswith("[") and host.endswith("]")
     try:
@@ -234,48 +263,59 @@ def direct(value: str) -> Direct:
         address = None
     if address is None or (address.version == 6) != is_v6 or "%" in host:  # a zone may be any text
         raise BadValueError(
-            f"{value!r} is not an address and port", "write `10.0.0.5:5432` or `[fd00::5]:5432`"
+            f"{value!r} is not an address and port",
+            "write `10.0.0.5:5432` or `[fd00::5]:5432`",
+            code="E-EGRESS-ADDRESS",
         )
     is_v4_as_v6 = address in _V4_MAPPED or (address in _V4_COMPATIBLE and not address.is_loopback)
     is_ours = any(address in net for net in _OUR_NETS)
     if is_v4_as_v6 or is_ours or address.is_unspecified or address.is_multicast:
-        raise BadValueError(f"{host} is no address of a server", "write where the server listens")
+        raise BadValueError(
+            f"{host} cannot be the address of a server",
+            "write the address at which the server listens",
+            code="E-EGRESS-ADDRESS-RANGE",
+        )
     return Direct(str(address), _port(port))
 
 
 def _port(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,4}", text) or int(text) > 65_535:
-        raise BadValueError(f"{text!r} is not a port", "write a number from 1 to 65535")
+        raise BadValueError(
+            f"{text!r} is not a port", "write a number from 1 to 65535", code="E-EGRESS-PORT"
+        )
     return int(text)
 
 
 def workspace(value: str) -> Workspace:
-    """Return `/a/folder:rw` or `/a/folder:ro`."""
+    """Parse `/a/folder:rw` or `/a/folder:ro`."""
     path, _, mode = value.rpartition(":")
     if mode not in {"rw", "ro"}:
         raise BadValueError(
-            f"{value!r} does not say how the folder is given",
-            "end it with `:rw` or `:ro`",
+            f"{value!r} does not end with `:rw` or `:ro`", "append either", code="E-WORKSPACE-MODE"
         )
     path = absolute_path(path)
     if not path.isprintable():
-        raise BadValueError("a control character in a path", "rename the folder")
-    above = [place for place in _NO_WORKSPACE if f"{path}/".startswith(f"{place}/")]
+        raise BadValueError(
+            "the path has a control character", "rename the folder", code="E-WORKSPACE-PATH"
+        )
+    above = [folder for folder in _NO_WORKSPACE if f"{path}/".startswith(f"{folder}/")]
     if above or path == "/":
         raise BadValueError(
-            f"{path} is no agent's: {above[0] if above else 'the machine'} is nothing to give away",
-            "give a folder of an agent's, as `/home/alice/project:rw`",
+            f"{path} cannot be a workspace: {above[0] if above else '/'} is a system directory",
+            "write a folder of an agent, such as `/home/alice/project:rw`",
+            code="E-WORKSPACE-SYSTEM-DIR",
         )
     return Workspace(path, mode == "rw")
 
 
 def url(value: str) -> str:
-    """Return an https URL without user, password or fragment. Source: RFC 3986, made narrow."""
+    """Parse an https URL without user, password or fragment. Source: RFC 3986, narrowed."""
     found = _URL.fullmatch(value)
     if not found or not all(map(_LABEL.fullmatch, found["host"].split("."))):
         raise BadValueError(
             f"{value!r} is not an https URL of a host",
-            "write `https://host/path`, in lower case, without a user, a password or a `#`",
+            "write `https://host/path`, the host in lower case, without user, password or `#`",
+            code="E-CONFIG-URL",
         )
     if found["port"]:
         _port(found["port"])
@@ -283,68 +323,77 @@ def url(value: str) -> str:
 
 
 def percent(value: str) -> int:
-    """Return the number of `150%`: 1 to 20000. systemd takes no CPUQuota= over 1024 times that."""
+    """Parse `150%`: 1 to 20000. systemd takes no CPUQuota= over 1024 times that."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})%", value)
     if not found or int(found[1]) > 20_000:
-        raise BadValueError(f"{value!r} is not a share of a processor", 'write `"150%"` for 1.5')
+        raise BadValueError(
+            f"{value!r} is not a share of a processor", "write `150%` for 1.5", code="E-CONFIG-CPU"
+        )
     return int(found[1])
 
 
 def umask(value: str) -> int:
-    """Return the mask of `0027` or `027`: group and others alone lose by it."""
+    """Parse a umask, `0027` or `027`. It may take rights from group and others only."""
     try:
         return umasks.parse(value)
     except umasks.OwnerMaskedError:
         raise BadValueError(
             f"{value!r} takes rights from the server's own account",
-            f'write 0 for the owner, as `"00{value[-2:]}"`',
+            f'write 0 for the owner: `"00{value[-2:]}"`',
+            code="E-CONFIG-UMASK",
         ) from None
     except ValueError:
         raise BadValueError(
-            f"{value!r} is not a umask", 'write three octal digits, as `"0027"`, in quotes'
+            f"{value!r} is not a umask", 'write octal digits, as `"0027"`', code="E-CONFIG-UMASK"
         ) from None
 
 
 def idle_s(value: str) -> int:
-    """Return the seconds of `90s`, `15m` or `8h`; 0 for `never`."""
+    """Parse `90s`, `15m` or `8h` into seconds; `never` is 0."""
     if value == "never":
         return 0
     found = re.fullmatch(r"([1-9][0-9]{0,3})([smh])", value)
     if not found:
         raise BadValueError(
-            f"{value!r} is not a time", 'write `"90s"`, `"15m"`, `"8h"` or `"never"`'
+            f"{value!r} is not a time", "write `90s`, `15m`, `8h` or `never`", code="E-CONFIG-TIME"
         )
     return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def audit(value: str) -> Keep:
-    """Return what is kept of the params of requests."""
+    """Parse how request params are stored in the audit."""
     if value in get_args(Keep):
         return cast(Keep, value)
     fix = 'write `"hash"`, `"sealed"` or `"plain"`'
-    raise BadValueError(f"{value!r} is no way to keep them", fix)
+    raise BadValueError(
+        f"{value!r} is not a form in which the audit stores params", fix, code="E-CONFIG-CHOICE"
+    )
 
 
 def relay(value: str) -> Relay:
-    """Return `gate` or `direct`."""
+    """Parse `gate` or `direct`."""
     if value in get_args(Relay):
         return cast(Relay, value)
-    raise BadValueError(f"{value!r} is no relay", 'write `"gate"` or `"direct"`')
+    raise BadValueError(
+        f"{value!r} is not a relay mode", 'write `"gate"` or `"direct"`', code="E-CONFIG-CHOICE"
+    )
 
 
 def expose(value: str) -> Expose:
-    """Return `http`."""
+    """Parse `http`."""
     if value == "http":
         return "http"
-    raise BadValueError(f"{value!r} is nothing that agents speak", 'write `"http"`, or nothing')
+    raise BadValueError(
+        f"{value!r} cannot be exposed", 'write `"http"`, or remove it', code="E-CONFIG-CHOICE"
+    )
 
 
 def size_bytes(value: str) -> int:
-    """Return the bytes of `512M` or `1G`: 16M to 1T."""
+    """Parse `512M` or `1G` into bytes: 16M to 1T."""
     found = _SIZE.fullmatch(value)
     count = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
     if not _SIZE_UNITS["M"] * 16 <= count <= _SIZE_UNITS["T"]:
         raise BadValueError(
-            f"{value!r} is not a size from 16M to 1T", "write `512M` or `1G`, in quotes"
+            f"{value!r} is not a size from 16M to 1T", "write `512M` or `1G`", code="E-CONFIG-SIZE"
         )
     return count

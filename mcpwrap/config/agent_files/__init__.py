@@ -1,1 +1,1 @@
-"""PURE: files in which agents list their servers, and the rewriting of single entries."""
+"""PURE: parser of the files in which agents list their servers, and editor of single entries."""

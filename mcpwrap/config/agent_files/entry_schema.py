@@ -1,4 +1,4 @@
-"""Keys of agents' entries, by which an entry is read into a common type, and written."""
+"""Keys of agents' entries, by which an entry is parsed into a common type, and written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,15 +26,15 @@ _OFTEN = ("envFile", "headersHelper", "auth", "oauth")
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """Replacement for a wrapped server: the stub, with the name of a server of ours."""
+    """Replacement for a wrapped server: the stub, with the name of one of mcpwrap's servers."""
 
     name: str
-    inherits: tuple[str, ...] = ()  # variables of the agent's own that the server takes
+    inherits: tuple[str, ...] = ()  # the agent's own variables that the server takes
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerUrl:
-    """Replacement for a wrapped server, by HTTP: a URL of this machine."""
+    """Replacement for a wrapped server, by HTTP: the URL of a listener on this machine."""
 
     url: str
 
@@ -44,40 +44,40 @@ Target = Stub | ListenerUrl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySchema:
-    """Keys of one agent's entries. Where several mean the same, the first is written."""
+    """Keys of one agent's entries. If several keys mean the same, the first is written."""
 
     command: str = "command"
-    args: str = "args"  # "": `command` is a list with the arguments in it
+    args: str = "args"  # "": `command` is a list that includes the arguments
     env: str = "env"
     cwd: str = "cwd"
-    inherits: str = ""  # the key of the agent's own variables; "": there is none
-    urls: tuple[str, ...] = ("url",)  # none: it only starts programs
+    inherits: str = ""  # the key that names the agent's own variables; "" if it has no such key
+    urls: tuple[str, ...] = ("url",)  # empty: the agent only starts programs
     headers: str = "headers"
-    type: str = "type"  # "": it has none
-    local: str = "stdio"  # what `type` says of a program; "": nothing
+    type: str = "type"  # "": its entries have no type
+    local: str = "stdio"  # value of `type` for a program; "": not written
     remote: str = "http"
     names_local: bool = False  # `type` is needed, even for a program
     names_remote: bool = False  # `type` is needed, even for a URL
     further: tuple[str, ...] = ()  # other keys about how a server is started or reached
-    name: str = ""  # the key that has the name once more
-    fresh: dict[str, object] = field(default_factory=dict)  # what a new entry has besides
+    name: str = ""  # the key that repeats the name
+    fresh: dict[str, object] = field(default_factory=dict)  # further keys of a new entry
 
     def about_starting(self) -> frozenset[str]:
-        """Return all keys that say how a server is started or reached; others are kept."""
+        """Return all keys that define how a server is started or reached; others are kept."""
         ours = (self.command, self.args, self.env, self.cwd, self.headers, self.inherits)
         return frozenset({*ours, *self.urls, *self.further, *_OFTEN} - {""})
 
     def fit(self, value: object) -> bool:
-        """Say whether a value looks like a server, and not like a table of servers."""
+        """Return whether a value looks like a server, and not like a table of servers."""
         keys = {self.command, *self.urls, self.type}
         return isinstance(value, dict) and not keys.isdisjoint(value)
 
     def main_of(self, value: Mapping[str, object]) -> str:
-        """Return the key by which an entry that was understood is what it is."""
+        """Return the key of the command or URL in an entry that was understood."""
         return next(key for key in (self.command, *self.urls) if key in value)
 
     def read(self, value: object) -> Transport:
-        """Return what an entry says."""
+        """Parse an entry into its transport."""
         try:
             return self._read(table(value, "the entry"))
         except BadEntryError as error:
@@ -85,14 +85,14 @@ class EntrySchema:
 
     def _read(self, value: Mapping[str, object]) -> Transport:
         if "<<" in value:
-            raise BadEntryError("`<<` takes a part of it from elsewhere")
+            raise BadEntryError("`<<` merges keys from elsewhere into it")
         kind = None if value.get(self.type) is None else text(value[self.type], self.type)
         mains = [key for key in (self.command, *self.urls) if key in value]
         if len(mains) > 1:
-            raise BadEntryError(f"both `{mains[0]}` and `{mains[1]}`")
+            raise BadEntryError(f"it has both `{mains[0]}` and `{mains[1]}`")
         if not mains:
-            said = f"`{self.type}` is {kind!a}, and " if kind is not None else ""
-            raise BadEntryError(f"{said}there is no `{'` or `'.join((self.command, *self.urls))}`")
+            typed = f"`{self.type}` is {kind!a}, and " if kind is not None else ""
+            raise BadEntryError(f"{typed}there is no `{'` or `'.join((self.command, *self.urls))}`")
         if kind is not None and kind not in self._types(mains[0]):
             raise BadEntryError(f"`{self.type}` is {kind!a}")
         used = {self.command, self.args, self.env, self.cwd, *self.urls, self.headers}
@@ -125,33 +125,33 @@ class EntrySchema:
         return StdioTransport(command, args, env, cwd, further, tuple(names))
 
     def settings(self, value: Mapping[str, object], target: Target) -> dict[str, object]:
-        """Return the keys that are set when an entry is wrapped.
+        """Return the keys to set when an entry is wrapped.
 
         Raises:
-            ValueError: this agent has no servers with a URL.
+            ValueError: this agent does not support servers with a URL.
         """
-        said = value.get(self.type) if self.type else None
+        old_type = value.get(self.type) if self.type else None
         match target:
             case Stub(name, inherits):
-                kind, is_needed, is_right = self.local, self.names_local, said in _LOCAL_TYPES
+                kind, is_needed, is_right = self.local, self.names_local, old_type in _LOCAL_TYPES
                 main = self._started(STUB, (name,))
                 if inherits and self.inherits:
                     main |= {self.inherits: list(inherits)}
             case ListenerUrl(url):
                 if not self.urls:
                     raise ValueError(url)
-                kind, is_needed, is_right = self.remote, self.names_remote, said == self.remote
+                kind, is_needed, is_right = self.remote, self.names_remote, old_type == self.remote
                 main = {self.urls[0]: url}
             case _:
                 assert_never(target)
-        has_type = (is_needed or said is not None) and not is_right
+        has_type = (is_needed or old_type is not None) and not is_right
         return ({self.type: kind} if has_type and self.type and kind else {}) | main
 
     def new_entry(self, name: str, target: Target) -> dict[str, object]:
-        """Return a whole entry, where there was none.
+        """Return a new entry.
 
         Raises:
-            ValueError: this agent has no servers with a URL.
+            ValueError: this agent does not support servers with a URL.
         """
         named: dict[str, object] = {self.name: name} if self.name else {}
         return named | self.settings({}, target) | self.fresh
@@ -164,10 +164,10 @@ class EntrySchema:
     def dropped(
         self, settings: Mapping[str, object], value: Mapping[str, object]
     ) -> frozenset[str]:
-        """Return the keys that go when `settings` are made: none of theirs is to be left."""
+        """Return the keys to remove when `settings` are written: no old launch key may stay."""
         gone = set(self.about_starting())
-        said = value.get(self.type) if self.type else None
+        old_type = value.get(self.type) if self.type else None
         is_program = self.command in settings
-        if said is not None and is_program != (said in _LOCAL_TYPES):
+        if old_type is not None and is_program != (old_type in _LOCAL_TYPES):
             gone.add(self.type)
         return frozenset(gone - settings.keys())

@@ -1,7 +1,7 @@
-"""Entries of ours in an agent's file: wrapped, unwrapped, or new, as a configuration fragment.
+"""Writer of mcpwrap's entries in an agent's file: wrap, unwrap, or write a new fragment.
 
-Wrapping and unwrapping take a file in and return bytes. A fragment has the form of the agent's
-file, and by it the agent finds our servers.
+Wrapping and unwrapping take a parsed file and return bytes. A configuration fragment is written
+like the agent's file, and lists the servers for that agent.
 """
 
 import json
@@ -33,14 +33,14 @@ Entries = dict[str, dict[str, object]]
 
 
 def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change:
-    """Return how an entry becomes the stub, or a URL of this machine.
+    """Return the change by which an entry starts the stub, or has a listener's URL.
 
     Raises:
-        ValueError: it was not understood, or the agent has no servers with a URL.
+        ValueError: it was not understood, or the agent does not support servers with a URL.
     """
     value = _table(listed)
     if isinstance(listed.launch, UnknownTransport):
-        raise ValueError(listed.launch.why)  # noqa: TRY004 - of the right type, but no server
+        raise ValueError(listed.launch.why)  # noqa: TRY004 - the type is right, the value is not
     settings = words.settings(value, target)
     return Change(
         entry=listed.entry,
@@ -51,10 +51,10 @@ def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change
 
 
 def rewritten(opened: ParsedFile, changes: Iterable[Change]) -> bytes:
-    """Return the file with these entries changed, and read again to see that nothing else is.
+    """Return the file with these entries changed. It is parsed again to check that all else stays.
 
     Raises:
-        FileError: that cannot be done without changing more.
+        FileError: the change would affect something else.
     """
     text, data = opened.document.text, opened.document.data
     todo: list[TextEdit] = []
@@ -72,11 +72,11 @@ def put_back(
 ) -> bytes:
     """Return the file with wrapped entries as they were, and all else as it is now.
 
-    `pairs` has each entry as it is in `opened`, and in `before`, where none is wrapped. What nobody
-    has changed since gets its very text back; the others get back the keys that were taken.
+    `pairs` has each entry as it is in `opened`, and as in `before`, where it is not wrapped. An
+    entry without a later change gets its exact text back; another gets back the replaced keys.
 
     Raises:
-        FileError: that cannot be done without changing more.
+        FileError: the change would affect something else.
     """
     text, data = opened.document.text, opened.document.data
     once_more = _once_more(before, pairs, words)
@@ -101,13 +101,13 @@ def new_entries(agent: KnownAgent, targets: Mapping[str, Target]) -> Entries:
     """Return the entry of each server.
 
     Raises:
-        ValueError: one is a URL, and this agent has no servers with a URL.
+        ValueError: a target is a URL, and this agent does not support servers with a URL.
     """
     return {name: agent.words.new_entry(name, target) for name, target in targets.items()}
 
 
 def config_fragment(agent: KnownAgent, found: Entries) -> str:
-    """Return these entries with all tables around them, as the agent's file has them."""
+    """Return these entries with all tables around them, written like the agent's file."""
     file = agent.files[0]
     keys = [key for key in file.at[0] if key is not None]
     if file.language == "toml":
@@ -128,9 +128,10 @@ def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
         is_right = False
     if not is_right:
         raise FileError(
-            "an entry cannot be rewritten without changing more; nothing was changed",
+            "an entry cannot be rewritten without changing other text; nothing was changed",
             where=opened.file,
-            fix="write it in the usual form, without anchors or dotted keys",
+            fix="write the entry in the usual form, without anchors or dotted keys",
+            code="E-AGENT-FILE-REWRITE",
         )
     return content
 
@@ -138,7 +139,7 @@ def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
 def _once_more(
     before: ParsedFile, pairs: Iterable[tuple[ListedServer, ListedServer]], words: EntrySchema
 ) -> ParsedFile:
-    """Return the file of before with the same entries wrapped as they are now."""
+    """Return the file from before with the same entries wrapped as they are now."""
     changes = [wrapping(words, then, _target(now)) for now, then in pairs]
     return open_file(before.file, before.language, rewritten(before, changes))
 
@@ -146,7 +147,7 @@ def _once_more(
 def _whole(
     before: ParsedFile, once_more: ParsedFile, then: Sequence[ListedServer]
 ) -> dict[KeyPath, ServerEntry]:
-    """Return those entries of `once_more` that differ from before in their own text alone."""
+    """Return the entries of `once_more` that differ from before only in their own text."""
     old = sorted((one.entry for one in then), key=_region)
     found = {
         e.path: e
@@ -160,14 +161,14 @@ def _whole(
 
 
 def _gaps(file: ParsedFile, entries: Iterable[ServerEntry]) -> Iterator[str]:
-    """Yield what stands before, between and after these entries."""
+    """Yield the text before, between and after these entries."""
     at = 0
     for entry in entries:
         if entry.region:
             yield file.document.text[at : entry.region.start]
             at = entry.region.end
         else:
-            yield file.document.text  # it has none of its own: no entry beside it is left alone
+            yield file.document.text  # without a region of its own: it differs, so no entry matches
     yield file.document.text[at:]
 
 
@@ -175,8 +176,12 @@ def _spliced(opened: ParsedFile, change: Change) -> list[TextEdit]:
     try:
         return text_edits(opened.document.text, change)
     except ValueError as error:
-        problem = f"{change.entry.name!a} had {error}, which we cannot write; nothing was changed"
-        raise FileError(problem, where=opened.file, fix="take it from the backup") from error
+        raise FileError(
+            f"{change.entry.name!a} had {error}, which mcpwrap cannot write; nothing was changed",
+            where=opened.file,
+            fix="copy the entry from the backup",
+            code="E-AGENT-FILE-RESTORE",
+        ) from error
 
 
 def _region(entry: ServerEntry) -> tuple[int, int]:
@@ -184,7 +189,7 @@ def _region(entry: ServerEntry) -> tuple[int, int]:
 
 
 def _lines_of(opened: ParsedFile, entry: ServerEntry) -> str:
-    """Return the text of an entry; in YAML, where each line of it begins says what it is."""
+    """Return the text of an entry; in YAML with its indentation, which is part of the meaning."""
     text, (start, end) = opened.document.text, _region(entry)
     column = start - text.rfind("\n", 0, start) if entry.form == YAML_BLOCK else 0
     return " " * column + text[start:end]
@@ -202,7 +207,7 @@ def _target(now: ListedServer) -> Target:
 
 
 def _back(now: ListedServer, then: ListedServer, words: EntrySchema) -> Change:
-    """Return how an entry gets back the keys by which it was started, and keeps the others."""
+    """Return the change that restores the keys by which an entry was started, and keeps others."""
     was, current = _table(then), _table(now)
     keys = words.about_starting() | {words.type}
     return Change(

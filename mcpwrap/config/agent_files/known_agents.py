@@ -1,7 +1,7 @@
 """Table of supported agents: their files, the places of servers in these, and their keys.
 
-A new agent is one row, and a fixture in tests/unit/config/agent_files. Sources: what the tools do
-(Claude Code, Codex, Copilot, Gemini, opencode, Qwen), and the manuals of the others.
+A new agent is one row, and a fixture in tests/unit/config/agent_files. Sources: the behaviour of
+the tools (Claude Code, Codex, Copilot, Gemini, opencode, Qwen), and the manuals of the others.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from mcpwrap.core.mount_layout import is_held
 Scope = Literal["user", "project", "managed", "plugin"]
 _PLAIN = EntrySchema()
 _SERVERS: tuple[At, ...] = (("mcpServers",),)
-# What variables are where the environment has none. The first has no default.
+# Defaults of variables that the environment does not set. The first of VARIABLES has no default.
 _USUAL = {
     "XDG_CONFIG_HOME": "$HOME/.config",
     "CLAUDE_CONFIG_DIR": "$HOME",
@@ -32,22 +32,22 @@ class AgentFile:
     """File in which an agent lists servers."""
 
     scope: Scope
-    path: str  # from the folder of a project, or absolute; `$NAME` may come first
+    path: str  # relative to a project's folder, or absolute; may begin with `$NAME`
     at: tuple[At, ...] = _SERVERS
 
     @property
     def language(self) -> Language:
-        """Return what it is written in."""
+        """Return the language of the file."""
         match self.path.rpartition(".")[2]:
             case "toml":
                 return "toml"
             case "yaml" | "yml":
                 return "yaml"
             case _:
-                return "json"  # with comments: who does not take them has none
+                return "json"  # with comments: a file of an agent without them has none
 
     def place(self, variables: Mapping[str, str]) -> str:
-        """Return the path with these variables; an empty one counts as none (XDG)."""
+        """Return the path with these variables; an empty one counts as unset (XDG)."""
         head, slash, rest = self.path.partition("/")
         if not head.startswith("$"):
             return self.path
@@ -64,7 +64,7 @@ class KnownAgent:
     title: str
     files: tuple[AgentFile, ...]
     words: EntrySchema = _PLAIN
-    has_list: bool = False  # its servers are a list, and each has its name in it
+    has_list: bool = False  # its servers are a list, and each entry has its name in it
 
 
 def _user(path: str, *at: At) -> AgentFile:
@@ -72,7 +72,7 @@ def _user(path: str, *at: At) -> AgentFile:
 
 
 def _project(path: str, *at: At) -> AgentFile:
-    if not is_held(path):  # a server that writes it chooses what the agent starts next
+    if not is_held(path):  # a server that can write it chooses what the agent starts next
         raise ValueError(f"{path} is not in HELD of core/mount_layout.py")
     return AgentFile("project", path, at or _SERVERS)
 

@@ -1,4 +1,4 @@
-"""Opened file of an agent: its language, its byte order mark, and the servers in it."""
+"""Parsed file of an agent: its language, its byte order mark, and the servers in it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from mcpwrap.config.agent_files.syntax.yaml_document import YamlDocument
 from mcpwrap.config.agent_files.transport import Transport
 
 MAX_SERVERS = 1000
-MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps what was typed in the same file
+MAX_BYTES = 16 * 1024 * 1024  # Claude Code stores the prompt history in the same file
 _BOM = b"\xef\xbb\xbf"
 _DOCUMENTS: dict[Language, Callable[[str, str], Document]] = {
     "json": JsonDocument,
@@ -26,7 +26,7 @@ _DOCUMENTS: dict[Language, Callable[[str, str], Document]] = {
     "yaml": YamlDocument,
 }
 
-At = tuple[str | None, ...]  # keys; None is each one
+At = tuple[str | None, ...]  # keys; None is every key
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ParsedFile:
     document: Document
 
     def content(self, text: str) -> bytes:
-        """Return the file with another text."""
+        """Return the bytes of the file with another text."""
         return (_BOM if self.has_mark else b"") + text.encode()
 
 
@@ -50,25 +50,34 @@ class ListedServer:
     at: tuple[str, ...]
     entry: ServerEntry
     launch: Transport
-    is_off: bool = False  # the agent does not start it, by settings of the person's
+    is_off: bool = False  # the person's settings turn it off in the agent
 
 
 def open_file(file: str, language: Language, content: bytes) -> ParsedFile:
-    """Return a file that errors call `file`.
+    """Parse a file. Errors name it `file`.
 
     Raises:
         FileError: it is too long, or broken, with line and column.
     """
     if len(content) > MAX_BYTES:
-        raise FileError("over 16 MiB; nothing was changed", where=file)
+        raise FileError(
+            "over 16 MiB; nothing was changed",
+            where=file,
+            fix="shorten it, or let the agent write a new one",
+            code="E-AGENT-FILE-TOO-LARGE",
+        )
     has_mark = content.startswith(_BOM)
     body = content[len(_BOM) :] if has_mark else content
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
         place = where(file, body[: error.start].decode(), len(body[: error.start].decode()))
-        problem = "not UTF-8; nothing was changed"
-        raise FileError(problem, where=place, fix="save it as UTF-8") from error
+        raise FileError(
+            "not UTF-8; nothing was changed",
+            where=place,
+            fix="save it as UTF-8",
+            code="E-AGENT-FILE-NOT-UTF8",
+        ) from error
     return ParsedFile(file, language, has_mark, _DOCUMENTS[language](file, text))
 
 
@@ -76,7 +85,7 @@ def servers(opened: ParsedFile, places: Sequence[At], words: EntrySchema) -> lis
     """Return the servers at these places of a file, in its order.
 
     Raises:
-        FileError: they are too many.
+        FileError: there are too many.
     """
     document = opened.document
     found = [
@@ -87,12 +96,17 @@ def servers(opened: ParsedFile, places: Sequence[At], words: EntrySchema) -> lis
         if (*at, entry.name) not in places or words.fit(entry.value)
     ]
     if len(found) > MAX_SERVERS:
-        raise FileError(f"{len(found)} servers; nothing was changed", where=opened.file)
+        raise FileError(
+            f"{len(found)} servers; nothing was changed",
+            where=opened.file,
+            fix=f"list at most {MAX_SERVERS} servers",
+            code="E-AGENT-FILE-TOO-MANY",
+        )
     return found
 
 
 def _expanded(data: object, place: At) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that a place stands for."""
+    """Yield the keys of a place, with each None replaced by every key in the file."""
     if None not in place:
         yield tuple(key for key in place if key is not None)
         return

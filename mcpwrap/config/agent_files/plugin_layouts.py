@@ -1,8 +1,8 @@
 """Table of agents' plugins and extensions, which bring servers in folders of their own.
 
-Each agent known to have them is one row. Sources: what the tools do (Claude Code 2.1, Codex 0.169,
-Copilot CLI 1.0, Gemini CLI 0.61, Qwen Code 0.15), and, for the folder into which Copilot copies
-what it does not read in place, its manual.
+Each agent known to have them is one row. Sources: the behaviour of the tools (Claude Code 2.1,
+Codex 0.169, Copilot CLI 1.0, Gemini CLI 0.61, Qwen Code 0.15), and, for the folder into which
+Copilot copies what it does not read in place, its manual.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from mcpwrap.config.agent_files.syntax.document import at_keys
 
 ID = "{id}"  # among keys: the plugin's name in settings
-SERVER = "{server}"  # among keys: the server's
+SERVER = "{server}"  # among keys: the server's name
 _OWN = "/etc/mcpwrap/config.toml"
 
 
@@ -21,11 +21,11 @@ class Plugin:
 
     id: str  # NAME@MARKETPLACE, or the name of its folder
     folder: str
-    is_personal: bool = True  # otherwise a project's settings turn it on and off, and we ask none
+    is_personal: bool = True  # else a project's settings turn it on and off, which are not read
 
     @property
     def name(self) -> str:
-        """Return it without its marketplace."""
+        """Return the id without its marketplace."""
         return self.id.rpartition("@")[0] or self.id
 
 
@@ -36,18 +36,18 @@ class PluginLayout:
     agent: str
     settings: str
     off: tuple[tuple[str, ...], ...]  # keys in `settings`: false, or a list of servers, is off
-    how: str  # what a person writes there, to turn one server off
-    manifests: tuple[str, ...]  # one file in a plugin, the first that there is
-    lists: tuple[str, ...] = ()  # files in a plugin that are such lists
-    folders: tuple[str, ...] = ()  # with plugins; `*` is any one name
-    id: tuple[int, ...] = (-1,)  # which parts of the path of such a folder are its `id`
-    of: str = ""  # the marketplace of these, where the path has none
-    link: str = ""  # the file of a folder that says where the plugin is instead
-    enablement: str = ""  # the file that says which are on in which folders
-    registry: str = ""  # the file that says where each is
+    how: str  # the line for `settings` that turns one server off
+    manifests: tuple[str, ...]  # candidates for the manifest of a plugin; the first that exists
+    lists: tuple[str, ...] = ()  # files in a plugin that list servers
+    folders: tuple[str, ...] = ()  # folders of plugins; `*` is any one name
+    id: tuple[int, ...] = (-1,)  # the parts of the path of such a folder that form its `id`
+    of: str = ""  # the marketplace of these folders, if the path does not have it
+    link: str = ""  # the file in a folder that points to the plugin's real folder
+    enablement: str = ""  # the file that lists which plugins are on in which folders
+    registry: str = ""  # the file that lists the folder of each plugin
     marketplaces: tuple[str, ...] = ()  # a file, and the keys of a table in it
-    usual: Mapping[str, str] = field(default_factory=dict)  # variables that have another default
-    watched: tuple[str, ...] = ()  # what changes when one comes
+    usual: Mapping[str, str] = field(default_factory=dict)  # variables with another default
+    watched: tuple[str, ...] = ()  # files and folders that change when a plugin is installed
 
     def place(self, path: str, variables: Mapping[str, str]) -> str:
         """Return a path of this row with these variables."""
@@ -62,7 +62,7 @@ class PluginLayout:
         return "@".join([parts[at] for at in self.id]) + (self.of and f"@{self.of}")
 
     def is_off(self, settings: object, plugin: Plugin, server: str) -> bool:
-        """Say whether settings turn a plugin off, or a server of it."""
+        """Return whether settings turn off a plugin, or a server of it."""
         named = {ID: plugin.id, SERVER: server}
         denied = (server, {"serverName": f"plugin:{plugin.name}:{server}"})
         for keys in self.off:
@@ -78,7 +78,7 @@ class PluginLayout:
         return False
 
     def advice(self, plugin: Plugin, server: str, variables: Mapping[str, str]) -> str:
-        """Say what somebody does about a server of a plugin."""
+        """Return the advice to a person on a server of a plugin."""
         how = self.how.replace(ID, plugin.id).replace(SERVER, server)
         how = how.replace("{name}", plugin.name)
         settings = self.place(self.settings, variables)
@@ -89,18 +89,18 @@ class PluginLayout:
 
 
 def is_off_at_home(enablement: object, plugin: Plugin, home: str) -> bool:
-    """Say whether an extension is off in all of the home folder: the last rule decides."""
+    """Return whether an extension is off in the whole home folder: the last rule decides."""
     rules = at_keys(enablement, (plugin.id, "overrides"))
     return isinstance(rules, list) and rules[-1:] == [f"!{home}/*"]
 
 
 _CLAUDE = "$CLAUDE_CONFIG_DIR"
-_FORM = ".claude-plugin/"  # of Claude Code, which others read as well
+_FORM = ".claude-plugin/"  # the folder of Claude Code, which other agents read as well
 _EXCLUDED = '"mcp": {"excluded": ["{server}"]}'
 
 
 def _extensions(agent: str, folder: str, name: str) -> PluginLayout:
-    """Return the row of an agent that has them as Gemini CLI does."""
+    """Return the row of an agent whose extensions are laid out as in Gemini CLI."""
     return PluginLayout(
         agent=agent,
         settings=f"{folder}/settings.json",
@@ -148,7 +148,7 @@ PLUGINS = (
         agent="copilot",
         settings="$COPILOT_HOME/settings.json",
         off=(("enabledPlugins", ID), ("disabledMcpServers",)),
-        how='"disabledMcpServers": ["{server}"]',  # no command: the name is the plugin's to choose
+        how='"disabledMcpServers": ["{server}"]',  # not a command: the plugin chooses the name
         manifests=tuple(
             f"{folder}plugin.json" for folder in (".plugin/", "", ".github/plugin/", _FORM)
         ),

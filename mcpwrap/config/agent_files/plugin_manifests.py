@@ -13,10 +13,10 @@ _KEY = "mcpServers"
 
 @dataclass(frozen=True, slots=True)
 class ManifestServers:
-    """Content of one file: servers, and further files that list some."""
+    """Content of one file: servers, and further files that list servers."""
 
     listed: tuple[ListedServer, ...] = ()
-    more: tuple[str, ...] = ()  # from the plugin's folder
+    more: tuple[str, ...] = ()  # relative to the plugin's folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Marketplace:
     """Folder with plugins, or with their descriptions."""
 
     folder: str
-    is_live: bool  # what it has is read there, and no copy of it
+    is_live: bool  # the agent reads plugins in it, and not a copy of them
 
 
 def of_list(data: object, words: EntrySchema) -> ManifestServers:
-    """Return the servers of a list. Around them may be no table, and then other things between.
+    """Return the servers of a list. Without a table around them, other keys may be among them.
 
-    Agents ask for the table as JavaScript does: what is false there is none.
+    Agents test for the table as JavaScript does: a false value counts as absent.
     """
     if not isinstance(data, dict) or data.get(_KEY) not in (None, False, 0, ""):
         return of_manifest(data, words)
@@ -39,16 +39,16 @@ def of_list(data: object, words: EntrySchema) -> ManifestServers:
 
 
 def of_manifest(data: object, words: EntrySchema) -> ManifestServers:
-    """Return what a manifest says: a table of servers, the name of a file, or several of these."""
-    said = data.get(_KEY) if isinstance(data, dict) else None
+    """Return the servers of a manifest: a table, the name of a file, or a list of these."""
+    value = data.get(_KEY) if isinstance(data, dict) else None
     listed: list[ListedServer] = []
     more: list[str] = []
-    for part in said if isinstance(said, list) else [said]:
+    for part in value if isinstance(value, list) else [value]:
         if isinstance(part, dict):
             listed += _servers(part, words)
         elif isinstance(part, str) and part.endswith(".json") and "://" not in part:
             more.append(part)
-        elif isinstance(part, str):  # a bundle, which the agent unpacks and starts
+        elif isinstance(part, str):  # a bundle that the agent unpacks and starts
             listed.append(_listed(part, StdioTransport(part)))
     return ManifestServers(tuple(listed), tuple(more))
 
@@ -59,7 +59,7 @@ def _servers(table: dict[str, object], words: EntrySchema) -> Iterator[ListedSer
 
 
 def _listed(name: str, launch: Transport) -> ListedServer:
-    """Return a server. None is rewritten, so what else is in its entry, and where, is not kept."""
+    """Return a server. It is never rewritten, so its entry has no position and no other keys."""
     entry = ServerEntry(
         name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON
     )
@@ -67,13 +67,13 @@ def _listed(name: str, launch: Transport) -> ListedServer:
 
 
 def link(data: object) -> str:
-    """Return where an extension is instead, by the file beside it; "" is nowhere."""
+    """Return the folder of a linked extension, from the file in its place; "" if not linked."""
     target = at_keys(data, ("source",)) if at_keys(data, ("type",)) == "link" else None
     return target if isinstance(target, str) else ""
 
 
 def records(registry: object) -> Iterator[tuple[str, str, bool]]:
-    """Yield what Claude Code has installed: name in settings, folder, and whether for all folders.
+    """Yield the plugins of Claude Code: name in settings, folder, whether for all projects.
 
     Source: installed_plugins.json, version 2.
     """
@@ -86,7 +86,7 @@ def records(registry: object) -> Iterator[tuple[str, str, bool]]:
 
 
 def marketplaces(table: object) -> Iterator[tuple[str, Marketplace]]:
-    """Yield those of known_marketplaces.json, or of extraKnownMarketplaces, by name."""
+    """Yield the marketplaces of known_marketplaces.json, or of extraKnownMarketplaces, by name."""
     for name, one in table.items() if isinstance(table, dict) else ():
         is_live = at_keys(one, ("source", "source")) == "directory"
         folder = at_keys(one, ("source", "path") if is_live else ("installLocation",))
@@ -95,9 +95,9 @@ def marketplaces(table: object) -> Iterator[tuple[str, Marketplace]]:
 
 
 def offered(catalogue: object, name: str) -> tuple[str, object]:
-    """Return where a plugin is, from its marketplace's folder, and what that says of it.
+    """Return a plugin's path in its marketplace's folder, and its entry in the catalogue.
 
-    "" is somewhere else, or nowhere.
+    The path is "" if the plugin is elsewhere, or not in the catalogue.
     """
     found = at_keys(catalogue, ("plugins",))
     for one in found if isinstance(found, list) else ():

@@ -1,4 +1,4 @@
-"""Unwrapping of an agent's file: its wrapped entries as they were before."""
+"""Unwrapping of agents' files: wrapped entries become as they were before."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ EntryPath = tuple[str, ...]  # the keys of its table, or list, and its name
 
 @dataclass(frozen=True, slots=True)
 class RollbackConflict:
-    """Later change of a wrapped entry, and its consequence."""
+    """Change of an entry after it was wrapped, and its consequence."""
 
     place: EntryPath
     what: str
@@ -28,25 +28,23 @@ class RollbackConflict:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Unwrapped file, and the result for each entry that was wrapped."""
+    """Unwrapped file, and the outcome for each entry that was wrapped."""
 
     content: bytes
     back: tuple[EntryPath, ...] = ()
-    conflicts: tuple[RollbackConflict, ...] = ()  # not turned back
-    lost: tuple[
-        RollbackConflict, ...
-    ] = ()  # turned back, and something goes that was put beside the stub
+    conflicts: tuple[RollbackConflict, ...] = ()  # entries that were not restored
+    lost: tuple[RollbackConflict, ...] = ()  # restored entries that lose keys added beside the stub
 
 
 def roll_back(
     now: ParsedFile, before: ParsedFile, entries: Iterable[EntryPath], words: EntrySchema
 ) -> Rollback:
-    """Return the file as it is now, but for those of the entries that are ours still.
+    """Return the file as it is now, with those entries restored that still lead to mcpwrap.
 
-    What is already as it was before is neither turned back nor left.
+    An entry that is already as before is in neither `back` nor `conflicts`.
 
     Raises:
-        FileError: that cannot be done without changing more.
+        FileError: the change would affect something else.
     """
     pairs: list[Pair] = []
     left: list[RollbackConflict] = []
@@ -65,7 +63,7 @@ def roll_back(
 
 
 def entries_at(file: ParsedFile, place: EntryPath, words: EntrySchema) -> list[ListedServer]:
-    """Return what stands at a place: in a list of servers two can have one name."""
+    """Return the entries at a place: in a list of servers, two can have one name."""
     *at, name = place
     found = [entry for entry in file.document.entries(at) if entry.name == name]
     return [ListedServer(tuple(at), entry, words.read(entry.value)) for entry in found]
@@ -76,10 +74,10 @@ def _pairs_at(
 ) -> Iterator[Pair | RollbackConflict]:
     nows, thens = entries_at(now, place, words), entries_at(before, place, words)
     if not nows:
-        yield RollbackConflict(place, "is gone from the file, and stays gone")
+        yield RollbackConflict(place, "was removed from the file, and is not restored")
     elif len(nows) != len(thens):
         yield RollbackConflict(
-            place, "is not the only one of its name now, and all stay as they are"
+            place, "is not the only entry of its name any more; all of them stay as they are"
         )
     else:
         for one, then in zip(nows, thens, strict=True):
@@ -99,12 +97,13 @@ def _lost(pairs: Iterable[Pair]) -> Iterator[RollbackConflict]:
     for now, then in pairs:
         if keys := _beside(now.launch, then.launch):
             yield RollbackConflict(
-                _entry_path(now), f"had {', '.join(keys)} beside the stub, which goes"
+                _entry_path(now),
+                f"loses settings that were added beside the stub: {', '.join(keys)}",
             )
 
 
 def _beside(launch: Transport, then: Transport) -> list[str]:
-    """Return what an entry of ours says besides where it leads; we wrote none of it."""
+    """Return the keys and variables of a wrapped entry that mcpwrap did not write."""
     if isinstance(launch, StdioTransport):
         before = then.inherits if isinstance(then, StdioTransport) else ()
         new = [name for name in launch.inherits if name not in before]

@@ -1,4 +1,4 @@
-"""Common types of a server's launch, whichever agent lists it, and readers of an entry's values."""
+"""Common types of servers' transports, for all agents, and readers of the values of an entry."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class StdioTransport:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = ""
     further: tuple[str, ...] = ()  # other keys about how it is started
-    inherits: tuple[str, ...] = ()  # variables of the agent's own that it is given
+    inherits: tuple[str, ...] = ()  # the agent's own variables that it gets
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class HttpTransport:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransport:
-    """Entry without a server that we could run, or that reads in more than one way."""
+    """Entry without a server that mcpwrap could run, or with more than one meaning."""
 
     why: str
 
@@ -41,21 +41,21 @@ class BadEntryError(ValueError):
 
 
 def table(value: object, key: str) -> dict[str, object]:
-    """Return a table that stands at `key`."""
+    """Return the table at `key`."""
     if isinstance(value, dict):
         return value
     raise BadEntryError(f"{key} is {_kind(value)}, not a table")
 
 
 def text(value: object, key: str) -> str:
-    """Return a text that stands at `key`."""
+    """Return the text at `key`."""
     if isinstance(value, str):
         return value
     raise BadEntryError(f"`{key}` is {_kind(value)}, not text")
 
 
 def texts(value: object, key: str) -> tuple[str, ...]:
-    """Return a list of texts."""
+    """Return the list of texts at `key`; empty if it is absent."""
     if value is None:
         return ()
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def texts(value: object, key: str) -> tuple[str, ...]:
 
 
 def texts_by_name(value: object, key: str) -> dict[str, str]:
-    """Return a table of texts. A number is taken for what is written: agents make text of it."""
+    """Return the table of texts at `key`. A number becomes text, as in agents."""
     if value is None:
         return {}
     found = table(value, f"`{key}`")

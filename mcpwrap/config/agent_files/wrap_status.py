@@ -1,4 +1,4 @@
-"""Wrapping state of a server in an agent's file, by what root applied, not by how it looks."""
+"""Wrap status of a server in an agent's file, by the servers that root applied, not by its form."""
 
 import re
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class AppliedServers:
 
     inherits_by_server: Mapping[str, frozenset[str]]  # the variables that each takes from an agent
     server_by_url: Mapping[str, str] = field(default_factory=dict)  # the listeners of this account
-    other_stub: str = ""  # what this person's PATH has under the stub's name, if it is not the stub
+    other_stub: str = ""  # the program in this person's PATH that hides the stub; "" if none does
 
 
 @dataclass(frozen=True, slots=True)
 class WrapStatus:
-    """State of one entry. `server` is the one of ours that it leads to; "" is none."""
+    """State of one entry. `server` is the server of mcpwrap that it leads to, or ""."""
 
     state: WrapState
     server: str = ""
@@ -40,12 +40,12 @@ class WrapStatus:
 
 
 def wrap_status_of(listed: ListedServer, known: AppliedServers) -> WrapStatus:
-    """Return the state of a server, which may be off."""
+    """Return the status of a listed server, which may be off."""
     return WrapStatus("off") if listed.is_off else wrap_status(listed.launch, known)
 
 
 def wrap_status(launch: Transport, known: AppliedServers) -> WrapStatus:
-    """Return the state of an entry. What leads to no server of ours, and seems to, has drifted."""
+    """Return the status of an entry. It has drifted if it seems to lead to mcpwrap and does not."""
     match launch:
         case UnknownTransport(why):
             return WrapStatus("not understood", "", why)
@@ -58,14 +58,15 @@ def wrap_status(launch: Transport, known: AppliedServers) -> WrapStatus:
 
 
 def is_ours(launch: Transport) -> bool:
-    """Say whether an entry leads to the stub or a URL of ours, also of a server that is gone."""
+    """Return whether an entry leads to the stub or a listener, also of a server that is gone."""
     return wrap_status(launch, AppliedServers({})).state == "drifted"
 
 
 def _of_program(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
     if launch.command in _STUBS:
         if len(launch.args) != 1:
-            return WrapStatus("drifted", "", "mcpwrap-connect wants one argument, a server's name")
+            why = "mcpwrap-connect takes one argument, the name of a server"
+            return WrapStatus("drifted", "", why)
         name = launch.args[0]
     elif launch.command.startswith(LINK):
         name = launch.command.removeprefix(LINK)
@@ -94,5 +95,5 @@ def _of_url(launch: HttpTransport, known: AppliedServers) -> WrapStatus:
 
 def _unless_left(name: str, left: list[str]) -> WrapStatus:
     if left:
-        return WrapStatus("drifted", name, f"half ours: what is left of before: {', '.join(left)}")
+        return WrapStatus("drifted", name, f"partly wrapped: it still has {', '.join(left)}")
     return WrapStatus("wrapped", name)

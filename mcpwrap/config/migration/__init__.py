@@ -1,1 +1,1 @@
-"""PURE: proposal of a server's definition from an entry of an agent's file."""
+"""PURE: conversion of entries of agents' files into server definitions."""

@@ -1,4 +1,4 @@
-"""Draft of a server definition from an agent's entry, its context, and the error if none fits."""
+"""Draft of a server definition from an agent's entry, its context, and the conversion error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,24 @@ from mcpwrap.config.model import Server
 
 
 class MigrationError(ValueError):
-    """Entry without a possible definition; the message gives the reason, and holds no secret."""
+    """Entry that cannot be converted. The message gives the reason and the fix, but no secret."""
+
+    def __init__(self, problem: str, *, code: str = "") -> None:
+        """`code` is the name in mcpwrap-errors(7), which ends the message."""
+        super().__init__(f"{problem} [{code}]" if code else problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Draft of one server, with the secret values that its file had.
+    """Draft of one server, with the secret values from the agent's file.
 
     `variables_by_key` names the person's own variables from which the file fills in secrets.
     """
 
     server: Server
     value_by_key: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()  # secrets of which the file has a name alone
-    notes: tuple[str, ...] = ()  # in which NAME stands for the server's
+    missing: tuple[str, ...] = ()  # secrets of which the file has only a name
+    notes: tuple[str, ...] = ()  # NAME in them stands for the server's name
     variables_by_key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -29,29 +33,31 @@ class ResolvedCommand:
     """Program to which a command resolves on this machine."""
 
     path: str  # absolute
-    folders: tuple[str, ...] = ()  # of somebody's own: its code, and its interpreter's
-    search: tuple[str, ...] = ()  # where its interpreter is found by name, beside the usual
+    folders: tuple[str, ...] = ()  # folders of a person: with its code, or its interpreter's
+    search: tuple[
+        str, ...
+    ] = ()  # folders in which its interpreter is found, besides the usual PATH
 
 
 @dataclass(frozen=True, slots=True)
 class PathInfo:
-    """Target of a path in the person's own files that the server is to see."""
+    """Target of a path in the person's own files that the server needs."""
 
     is_folder: bool
-    is_there: bool = True  # False: its folder is, and it may be made
-    is_code: bool = False  # a file that a program reads its code from
-    top: str = ""  # the folder of its code, or the one that it is in; "" if that is another's
-    leads_to: str = ""  # where it really is, if a link is on the way
+    is_there: bool = True  # False: it may be created, its folder exists
+    is_code: bool = False  # a file from which a program reads its code
+    top: str = ""  # the folder of its code, or its parent; "" if that is of another account
+    leads_to: str = ""  # its real path, if the path has a symbolic link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryContext:
-    """Context of an entry: its account, and what this machine has under the names in it."""
+    """Context of an entry: its account, and the programs and paths that it names, as found here."""
 
     account: str
     home: str
-    base: str = ""  # where the agent starts it: the project's folder, or its `cwd`
+    base: str = ""  # the folder in which the agent starts it: the project's, or its `cwd`
     variables: Mapping[str, str] = field(default_factory=dict)  # the person's own
-    env_file: Mapping[str, str] | None = None  # what is in the one that the entry names
+    env_file: Mapping[str, str] | None = None  # content of the file that the entry names
     program: ResolvedCommand | None = None
     places: Mapping[str, PathInfo] = field(default_factory=dict)  # by absolute path

@@ -1,4 +1,4 @@
-"""Conversion of one entry of an agent's file, program or URL, into a server definition.
+"""Conversion of one entry of agents' files, program or URL, into a server definition.
 
 A bridge program (`mcp-remote`) is replaced by a remote server with the bridge's URL. A server with
 packages of a registry that this machine's configuration does not name is rejected.
@@ -28,12 +28,12 @@ from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
 
 ENV_FILE = "envFile"
-_KEYS_OF_SECRETS = "env_keys"  # of Goose, which keeps their values
-_SANDBOX_KEYS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
+_KEYS_OF_SECRETS = "env_keys"  # of Goose, which stores their values
+_SANDBOX_KEYS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that mcpwrap's replaces
 _PLACEHOLDER_NAME = "server"
 _BRIDGE = "mcp-remote"
 _BRIDGE_LAUNCHERS = {"npx", "pnpx", "bunx"}
-# What it is told of itself: with a value, and alone. A number is the port of its login.
+# The bridge's own options, with and without a value. A number is the port of its login.
 _BRIDGE_OPTIONS = {"--transport", "--host", "--auth-timeout"}
 _BRIDGE_FLAGS = {"--debug", "--silent", "--enable-proxy"}
 _HOW_TO_NAME_REGISTRY = {
@@ -45,19 +45,19 @@ _HOW_TO_NAME_REGISTRY = {
 
 
 def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | HttpTransport:
-    """Return what an entry starts or asks, with what its agent fills in.
+    """Return the program or URL of an entry, with the values that its agent fills in.
 
     Raises:
-        MigrationError: that is not known, or nothing that we could do.
+        MigrationError: a value is not known, or mcpwrap has no equivalent.
     """
     match listed.launch:
         case UnknownTransport(why):
-            raise MigrationError(why)
+            raise MigrationError(why, code="E-AGENT-ENTRY")
         case HttpTransport():
             return listed.launch
         case StdioTransport():
             known = _with_variables(listed.launch, listed.entry.value, context)
-            whole = replace(known, env=_asked(known.inherits) | known.env)
+            whole = replace(known, env=_references(known.inherits) | known.env)
             return remote_of_bridge(whole) or stdio_server.expanded(
                 _inheriting(known, context), context
             )
@@ -66,31 +66,36 @@ def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | H
 
 
 def _with_variables(launch: StdioTransport, value: object, context: EntryContext) -> StdioTransport:
-    """Return a program with the variables that its entry has in a file, or its agent keeps."""
+    """Return a program with the variables in its entry's `envFile`, and those its agent stores."""
     for key in launch.further:
         if key == ENV_FILE and context.env_file is None:
             raise MigrationError(
-                f"its `{ENV_FILE}` cannot be read as one, or is not in its project"
+                f"its `{ENV_FILE}` cannot be parsed, or is not in its project",
+                code="E-MIGRATE-ENV-FILE",
             )
         if key not in {_KEYS_OF_SECRETS, *_SANDBOX_KEYS, ENV_FILE}:
-            raise MigrationError(f"`{key}` says how it is started, and we have nothing like it")
+            raise MigrationError(
+                f"its key `{key}` changes how it is started, and mcpwrap has no equivalent",
+                code="E-MIGRATE-KEY",
+            )
     names = _items(value.get(_KEYS_OF_SECRETS) if isinstance(value, dict) else None)
-    given = _asked(map(str, names)) | dict(context.env_file or {})
+    given = _references(map(str, names)) | dict(context.env_file or {})
     return replace(launch, env=given | launch.env)
 
 
-def _asked(names: Iterable[str]) -> dict[str, str]:
+def _references(names: Iterable[str]) -> dict[str, str]:
     return {name: f"${{{name}}}" for name in names}
 
 
 def _inheriting(launch: StdioTransport, context: EntryContext) -> StdioTransport:
-    """Return a program with those variables of the agent's own that an agent may go on to choose.
+    """Return a program that inherits the variables which an agent may go on to choose.
 
-    The others get the value that they have now: secrets sealed, and what no agent may choose.
+    The others get the value that they have now: secrets, which are sealed, and variables that no
+    agent may choose.
     """
     names = dict.fromkeys(name for name in launch.inherits if name not in launch.env)
     chosen = [name for name in names if _may_choose(name, context.variables.get(name, ""))]
-    kept = _asked(name for name in names if name not in chosen)
+    kept = _references(name for name in names if name not in chosen)
     return replace(launch, env=kept | launch.env, inherits=tuple(chosen))
 
 
@@ -108,10 +113,10 @@ def _items(value: object) -> list[object]:
 
 
 def remote_of_bridge(launch: StdioTransport) -> HttpTransport | None:
-    """Return the URL to which `npx mcp-remote URL` is a bridge; None is none, or not that alone.
+    """Return the URL to which `npx mcp-remote URL` is a bridge; None if it is not only a bridge.
 
-    The bridge itself fills its entry's own variables into a header. What else is to be filled in is
-    left, for whoever looks at what of it is a secret of the person's own.
+    The bridge itself fills its entry's own variables into a header. Other references are left in
+    place: the caller checks which of them are the person's own secrets.
     """
     args = [_filled_by_bridge(launch, arg) for arg in launch.args]
     names = [arg.partition("@")[0] for arg in args]
@@ -140,7 +145,7 @@ def _filled_by_bridge(launch: StdioTransport, text: str) -> str:
 
 
 def secrets_in(listed: ListedServer) -> list[str]:
-    """Return the texts of an entry that are no affair of whoever sees the screen."""
+    """Return the texts of an entry that must not appear on a screen."""
     found: list[str] = []
     match listed.launch:
         case StdioTransport(args=args, env=by_name):
@@ -160,7 +165,7 @@ def secrets_in(listed: ListedServer) -> list[str]:
 
 
 def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of an entry, however deep, with the key that it has."""
+    """Yield each text of an entry at any depth, with its key."""
     match value:
         case str():
             yield key, value
@@ -180,10 +185,10 @@ def draft(
     context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
-    """Return the server that an entry becomes, with a name that is not its own yet.
+    """Return the server that an entry becomes, with a placeholder as its name.
 
     Raises:
-        MigrationError: none follows.
+        MigrationError: the entry cannot be converted.
     """
     match launch:
         case StdioTransport():
@@ -199,27 +204,33 @@ def draft(
 
 
 def _expect_sound(found: Draft) -> None:
-    """Refuse what our own configuration would not take."""
+    """Refuse a draft that is not valid in mcpwrap's configuration."""
     try:
         "".join(found.value_by_key.values()).encode()
     except UnicodeEncodeError as error:
-        raise MigrationError("a secret of it has half of a character in it") from error
+        raise MigrationError(
+            "one of its secrets has half of a character (a lone surrogate)",
+            code="E-MIGRATE-SECRET-ENCODING",
+        ) from error
     try:
         parse([SourceFile("", toml_of(found.server).encode())])
     except ConfigError as error:
         first = error.problems[0]
-        raise MigrationError(f"{first.key}: {first.problem}; {first.fix}") from error
+        raise MigrationError(
+            f"{first.key}: {first.problem}; {first.fix}", code=first.code
+        ) from error
 
 
 def expect_registries(server: Server, sources: Collection[str]) -> None:
-    """Refuse what root would refuse, and with it all else that is proposed.
+    """Refuse a package registry that root would refuse, and the whole proposal with it.
 
     Raises:
-        MigrationError: the machine does not say it; and how it would.
+        MigrationError: this machine does not configure the registry. The message says how to.
     """
     for group in server.egress:
         if isinstance(group, Group) and group.name not in sources:
             raise MigrationError(
-                f"this machine does not say where @{group.name} is: "
-                f"{_HOW_TO_NAME_REGISTRY[group.name]}"
+                f"the registry @{group.name} is not configured on this machine: "
+                f"{_HOW_TO_NAME_REGISTRY[group.name]}",
+                code="E-MIGRATE-REGISTRY",
             )

@@ -27,22 +27,34 @@ def draft(
     context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
-    """Return the server that an entry becomes. `entry`: all that it says.
+    """Return the server that an entry becomes. `entry` has all its keys.
 
     Raises:
-        MigrationError: none follows.
+        MigrationError: the entry cannot be converted.
     """
     if variable := secret_variable(launch.url, context.variables):
-        problem = f"its URL has your variable {variable}, which can be a secret"
-        raise MigrationError(f"{problem}; give it as a header, if the server takes one")
+        raise MigrationError(
+            f"its URL has your variable {variable}, which can be a secret; "
+            "send it in a header, if the server takes one",
+            code="E-MIGRATE-URL-SECRET",
+        )
     url = filled_in(launch.url, context.variables)
     if url is None:
-        raise MigrationError("its URL has what only the agent knows; write what it stands for")
+        raise MigrationError(
+            "its URL has a reference that only the agent can resolve; write the value",
+            code="E-MIGRATE-REFERENCE",
+        )
     if holds_secret_url(url):
-        raise MigrationError("its URL holds a secret; give it as a header, if the server takes one")
+        raise MigrationError(
+            "its URL holds a secret; send it in a header, if the server takes one",
+            code="E-MIGRATE-URL-SECRET",
+        )
     for key in launch.further:
         if key not in _LOGIN | _FROM_VARIABLES:
-            raise MigrationError(f"`{key}` says how it is reached, and we have nothing like it")
+            raise MigrationError(
+                f"its key `{key}` changes how it is reached, and mcpwrap has no equivalent",
+                code="E-MIGRATE-KEY",
+            )
     kept = ExtractedSecrets()
     headers = {k: header(k, text, context.variables, kept) for k, text in launch.headers.items()}
     headers |= _from_variables(entry, context, kept)
@@ -64,21 +76,23 @@ def draft(
 
 
 def _oauth(launch: HttpTransport, entry: Mapping[str, object]) -> OAuth | None:
-    """Return how a person logs in, if that is how the agent is let in.
+    """Return the OAuth settings, if the agent authenticates by a login.
 
     Raises:
-        MigrationError: its client has a secret, which is not ours to keep.
+        MigrationError: its client has a secret, which mcpwrap does not store.
     """
-    said = [entry[key] for key in launch.further if key in _LOGIN and entry[key]]
-    settings = {k: v for found in said if isinstance(found, dict) for k, v in found.items() if v}
+    values = [entry[key] for key in launch.further if key in _LOGIN and entry[key]]
+    settings = {k: v for found in values if isinstance(found, dict) for k, v in found.items() if v}
     if any(is_secret_name(key) for key in settings):
         raise MigrationError(
-            "its OAuth client has a secret, and ours has none; register one without"
+            "its OAuth client has a secret, and mcpwrap is a public client, without one; "
+            "register a client without a secret",
+            code="E-MIGRATE-OAUTH-SECRET",
         )
     ids = [str(settings[key]) for key in ("clientId", "CLIENT_ID", "client_id") if key in settings]
     scopes = settings.get("scopes", entry.get("scopes"))
     listed = scopes if isinstance(scopes, list) else str(scopes or "").split()
-    return OAuth(client_id="".join(ids), scopes=tuple(map(str, listed))) if said else None
+    return OAuth(client_id="".join(ids), scopes=tuple(map(str, listed))) if values else None
 
 
 def _is_bearer(value: Template | None) -> bool:
@@ -90,14 +104,14 @@ def _checked(url: str) -> str:
         return remote_server.url(url)
     except BadValueError as error:
         raise MigrationError(
-            f"its URL cannot be one of ours: {error.problem}; {error.fix}"
+            f"mcpwrap does not accept its URL: {error.problem}; {error.fix}", code=error.code
         ) from error
 
 
 def _from_variables(
     entry: Mapping[str, object], context: EntryContext, kept: ExtractedSecrets
 ) -> dict[str, Template]:
-    """Return headers whose values Codex takes from its own variables."""
+    """Return the headers whose values Codex takes from its environment."""
     found: dict[str, Template] = {}
     by_name = entry.get("env_http_headers")
     for name, variable in by_name.items() if isinstance(by_name, dict) else ():
@@ -108,17 +122,17 @@ def _from_variables(
 
 
 def _own(variable: str, context: EntryContext, kept: ExtractedSecrets) -> SecretRef:
-    """Keep what a variable of the person's own holds."""
+    """Store the value of one of the person's own variables as a secret."""
     value = context.variables.get(variable)
     return kept.put(variable, value, () if value is None else (variable,))
 
 
 def _notes(remote: RemoteServer) -> tuple[str, ...]:
     if remote.oauth:
-        return ("it wants a login: `sudo mcpwrap login NAME` when it is applied",)
+        return ("it needs a login: run `sudo mcpwrap login NAME` when it is applied",)
     if not remote.bearer_token_env_var and not remote.headers:
         return (
-            "it is given no token. If it wants a login: `oauth = true`, below `agents` in",
+            "it gets no token. If it needs a login: write `oauth = true` below `agents` in",
             "/etc/mcpwrap/conf.d/NAME.toml, `sudo mcpwrap apply` and `sudo mcpwrap login NAME`",
         )
     return ()

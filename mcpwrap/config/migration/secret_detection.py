@@ -1,4 +1,4 @@
-"""Detection of secrets among the texts of an entry: all that are not evidently something else."""
+"""Detection of secrets in the texts of an entry: all that are not evidently something else."""
 
 import re
 from fnmatch import fnmatchcase
@@ -9,7 +9,7 @@ from mcpwrap.core.secrets.patterns import NAMES, VALUES
 _MORE_NAMES = (
     *("key", "*_key", "pass", "*_pass", "pat", "*_pat", "auth", "*_auth", "*dsn*", "*token*"),
     *("*pass", "*_pwd", "*passcode*", "pin", "*_pin", "*jwt*", "*cookie*", "*mnemonic*"),
-    "*webhook*",  # whoever knows its URL may post
+    "*webhook*",  # its URL is all that is needed to post
 )
 _PATTERNS = Patterns(VALUES)
 # Numbers and times, words, versions and regions; a path; a URL without user and query.
@@ -19,24 +19,24 @@ _PLAIN = re.compile(
     r"|https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?"
 )
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z0-9_-]+)(=(?P<value>.+))?", re.DOTALL)
-# `KEY=value`, `Header: value`, `"key": "value"`; where a value is, as in `KEY=/file`, is no secret.
+# `KEY=value`, `Header: value`, `"key": "value"`. A path, as in `KEY=/file`, is not a secret.
 _ASSIGNED = re.compile(
     r"""(?P<name>[A-Za-z][A-Za-z0-9_-]*)["']?\s*[=:]\s*["']?(?P<value>[^\s"',;&/$][^\s"',;&]*)"""
 )
-# A part of a URL's path that nobody made up. Those of a UUID are shorter: most are no secret.
+# A random part of a URL's path. Those of a UUID are shorter: most of these are not secret.
 _RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
 _USER = re.compile(r"[^:/?#]*://[^/?#]*@")  # a token may be a user without a password
 _QUERY = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether what stands under this name is a secret, however it looks."""
+    """Return whether the value of this name is a secret, whatever its form."""
     lower = name.lower().replace("-", "_")
     return any(fnmatchcase(lower, glob) for glob in (*NAMES, *_MORE_NAMES))
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Say whether the value of a variable or a header is to be kept secret."""
+    """Return whether the value of a variable or a header is to be kept secret."""
     if not value:
         return False
     if is_marked(name, value) or not _PLAIN.fullmatch(value):
@@ -45,12 +45,12 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def is_marked(name: str, value: str) -> bool:
-    """Say whether a text is a secret by its name, or has the form of one that is known."""
+    """Return whether a text is a secret by its name, or has the form of a known kind of secret."""
     return is_secret_name(name) or _holds_secret(value)
 
 
 def secret_arguments(args: tuple[str, ...]) -> list[int]:
-    """Return the numbers of arguments, from 1, that hold a secret. Without a name few are known."""
+    """Return the numbers, from 1, of arguments with a secret. Few are recognized without a name."""
     return [
         number
         for number, arg in enumerate(args, start=1)
@@ -61,7 +61,7 @@ def secret_arguments(args: tuple[str, ...]) -> list[int]:
 
 
 def holds_secret_url(url: str) -> bool:
-    """Say whether a URL carries a secret in a query, as a user or in its path."""
+    """Return whether a URL has a secret in its query, as a user or in its path."""
     named = any(is_secret(found["name"], found["value"]) for found in _QUERY.finditer(url))
     return named or _USER.match(url) is not None or _holds_secret(url) or _has_random_part(url)
 

@@ -1,8 +1,7 @@
 """Conversion of a program that an agent starts into a server definition.
 
-Warnings say why the program may not work under its own account, as far as its entry shows it. A
-denylist has the paths in a home (keys, logins, writable startup files) that root alone may give
-away.
+Notes warn why the program may not work under an account of its own, as far as its entry shows. Only
+root may give a server the denied paths in a home: keys, logins, writable startup files.
 """
 
 import posixpath
@@ -23,7 +22,7 @@ from mcpwrap.config.model import Destination, Group, Local, Server, Template, Wo
 from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
 
-# Programs that download what they run, and from where.
+# Programs that download what they run, and the registry.
 _FETCHERS = {
     **dict.fromkeys(("npx", "pnpx", "bunx", "bun", "pnpm", "yarn"), "npm"),
     **dict.fromkeys(("uvx", "uv", "pipx"), "pypi"),
@@ -32,14 +31,14 @@ _PRIVILEGED = {"sudo", "pkexec", "flatpak", "snap"}
 _DAEMONS = {"docker", "podman", "nerdctl"}
 _RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-# Options, variables and files that name settings, certificates or a log: read, or written in place.
+# Options, variables and files that name settings, certificates or logs: read, or written in place.
 _NOT_REPLACED = re.compile(
     r"config|settings|(?<![a-z])(conf|cfg|options|preferences|env|log|spec|schema|openapi|swagger"
     r"|template|manifest|rules|policy|cert|certs|ca|credentials|creds)(?![a-z])"
     r"|\.(ya?ml|toml|ini|properties|pem|crt)$"
 )
 _SHELLS = {"sh", "bash", "dash", "zsh", "fish"}
-_SHELL_LINE_OPTION = re.compile(r"-[a-z]*c")  # an option with which a shell gets a line, not a file
+_SHELL_LINE_OPTION = re.compile(r"-[a-z]*c")  # with it a shell runs its argument, not a file
 _URL = re.compile(
     r"[a-z][a-z+]*://([^/@\s]*@)?(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?=[/?#]|$)(?!\S*@)"
 )
@@ -51,7 +50,7 @@ _SECRET_PATHS = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium"),
     *(".config/BraveSoftware", ".config/1Password", ".config/Bitwarden"),
 )
-# What is run as them, the next time that they log in, open a shell, or start an agent.
+# Files and folders from which code runs as the person at a login, in a shell, or with an agent.
 _STARTUP_PATHS = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".config/fish", ".config/zsh", ".inputrc"),
@@ -68,7 +67,7 @@ _STARTUP_PATHS = (
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Path, and the variable or option that names it; "" for both is an argument by itself."""
+    """Path, and the variable or option that names it; both are "" for a positional argument."""
 
     path: str
     variable: str = ""
@@ -76,10 +75,10 @@ class _Named:
 
 
 def expanded(launch: StdioTransport, context: EntryContext) -> StdioTransport:
-    """Return an entry with all that its agent fills into the command, its arguments and folder.
+    """Return an entry with the values that its agent fills into command, arguments and folder.
 
     Raises:
-        MigrationError: something of it is not known here.
+        MigrationError: a value is not known, or can be a secret.
     """
     args = [_known(arg, f"argument {n}", context) for n, arg in enumerate(launch.args, start=1)]
     command, cwd = _known(launch.command, "command", context), _known(launch.cwd, "folder", context)
@@ -93,7 +92,7 @@ def expanded(launch: StdioTransport, context: EntryContext) -> StdioTransport:
 
 
 def _at_home(text: str, context: EntryContext) -> str:
-    """Return a text with the home that its `~` means: for the server it is another."""
+    """Return a text with the person's home in place of `~`: the server's home is another."""
     option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
     if value != "~" and not value.startswith("~/"):
         return text
@@ -102,11 +101,17 @@ def _at_home(text: str, context: EntryContext) -> str:
 
 def _known(text: str, what: str, context: EntryContext) -> str:
     if name := secret_variable(text, context.variables):
-        problem = f"its {what} has your variable {name}, which can be a secret"
-        raise MigrationError(f"{problem}, and everybody can read it there")
+        raise MigrationError(
+            f"its {what} has your variable {name}, which can be a secret that every account could "
+            "read there; pass it as a variable, if the server takes one",
+            code="E-MIGRATE-ARGUMENT-SECRET",
+        )
     value = filled_in(text, context.variables)
     if value is None:
-        raise MigrationError(f"its {what} has what only the agent knows; write what it stands for")
+        raise MigrationError(
+            f"its {what} has a reference that only the agent can resolve; write the value",
+            code="E-MIGRATE-REFERENCE",
+        )
     return value
 
 
@@ -118,7 +123,7 @@ def _absolute(path: str, context: EntryContext) -> str:
 
 
 def named_paths(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
-    """Yield the absolute paths that an entry names, which may be there or not."""
+    """Yield the absolute paths that an entry names, whether they exist or not."""
     for named in _named(launch, context):
         yield named.path
 
@@ -138,9 +143,9 @@ def _named(launch: StdioTransport, context: EntryContext) -> Iterator[_Named]:
             yield _Named(_absolute(value, context), option=option)
         before = arg if is_option else ""
     for name, text in {**launch.env, **{n: f"${{{n}}}" for n in launch.inherits}}.items():
-        said = filled_in(text, context.variables)
-        if said and said.startswith(("/", "~/")) and "\n" not in said:
-            yield _Named(_absolute(said, context), variable=name)
+        path = filled_in(text, context.variables)
+        if path and path.startswith(("/", "~/")) and "\n" not in path:
+            yield _Named(_absolute(path, context), variable=name)
 
 
 def _seems_relative(value: str) -> bool:
@@ -156,24 +161,29 @@ def draft(
     context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
-    """Return the server that an entry, which was `expanded`, becomes.
+    """Return the server that an `expanded` entry becomes.
 
     Raises:
-        MigrationError: none follows.
+        MigrationError: the entry cannot be converted.
     """
     program = context.program
     if posixpath.basename(launch.command) in _DAEMONS:
         raise MigrationError(
-            "a daemon starts its container as root, outside of any account of ours; "
-            "start by itself what is in the image, if it is to be had without"
+            "a daemon would start its container as root, not under the server's account; "
+            "install the program without a container, if that exists",
+            code="E-MIGRATE-CONTAINER",
         )
     _expect_known(launch)
     if program is None:
-        raise MigrationError(f"{launch.command!a} is not found: is it in PATH?")
+        raise MigrationError(
+            f"{launch.command!a} is not found in PATH; install it, or write its absolute path",
+            code="E-MIGRATE-NOT-FOUND",
+        )
     if found := secret_arguments(launch.args):
         raise MigrationError(
-            f"its argument {found[0]} holds a secret, and everybody can read arguments; "
-            "give it as a variable, if the server takes one"
+            f"its argument {found[0]} holds a secret, and every account can read arguments; "
+            "pass it as a variable, if the server takes one",
+            code="E-MIGRATE-ARGUMENT-SECRET",
         )
     kept = ExtractedSecrets()
     env = {key: template(key, text, context.variables, kept) for key, text in launch.env.items()}
@@ -207,32 +217,37 @@ def draft(
 
 
 def _expect_known(launch: StdioTransport) -> None:
-    """Refuse what starts something else, which nobody here has looked at.
+    """Refuse programs that start another program, which was not examined, or need privileges.
 
     Raises:
         MigrationError: it is such a program.
     """
     name = posixpath.basename(launch.command)
     if name == "env":
-        raise MigrationError(f"{name} starts another program; make that the `command`, with `args`")
+        raise MigrationError(
+            f"{name} starts another program; write that as `command`", code="E-MIGRATE-ENV-COMMAND"
+        )
     if name in _PRIVILEGED or launch.command.startswith("/snap/"):
-        raise MigrationError(f"{name} needs rights that no server of ours gets; install it without")
+        raise MigrationError(
+            f"{name} needs privileges, which a server never gets; install the program without it",
+            code="E-MIGRATE-PRIVILEGED",
+        )
 
 
 def _is_of_no_kind(name: str, context: EntryContext) -> bool:
-    """Say whether `inherits` takes no such variable, or not the value that it has now."""
+    """Return whether `inherits` does not accept this variable, or not its present value."""
     return environment.why_not(name, context.variables.get(name, "")) != ""
 
 
 def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[str, Template]:
-    """Return variables in which the interpreter is found that was found here."""
+    """Return the variables with a PATH in which the server finds the same interpreter."""
     if not search or "PATH" in env:
         return dict(env)
     return {**env, "PATH": (":".join([*search, PATH]),)}
 
 
 def _folder(launch: StdioTransport, context: EntryContext) -> str:
-    """Return where it is started: there where its relative paths lead to what they named."""
+    """Return the folder to start in: its `cwd`, or the agent's if it has relative paths, or ""."""
     if launch.cwd:
         return launch.cwd
     is_needed = any(_seems_relative(arg) for arg in launch.args)
@@ -242,7 +257,7 @@ def _folder(launch: StdioTransport, context: EntryContext) -> str:
 def _workspace(
     launch: StdioTransport, context: EntryContext, code: tuple[str, ...]
 ) -> tuple[Workspace, ...]:
-    """Return what it is to see of somebody's own: its code to read, what it is told of to write."""
+    """Return its workspaces: its code read-only, and writable the paths that its entry names."""
     found = dict.fromkeys(code, False)
     base = _folder(launch, context)
     if base in context.places:
@@ -253,8 +268,11 @@ def _workspace(
             found[folder] = found.get(folder, False) or not (place.is_code or _is_key(named))
     for path, is_writable in found.items():
         if why := _why_not_given(path, context.home, is_writable=is_writable):
-            fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
-            raise MigrationError(f"it would be given {path!a}, and {why}; {fix}")
+            raise MigrationError(
+                f"it would get {path!a}, and {why}; if it needs that, root has to write it: "
+                "`man mcpwrap.toml`, workspace",
+                code="E-MIGRATE-SENSITIVE-FOLDER",
+            )
     return tuple(
         Workspace(path, is_writable=found[path])
         for path in sorted(found)
@@ -263,32 +281,36 @@ def _workspace(
 
 
 def _is_key(named: _Named) -> bool:
-    """Say whether a variable names a file with a secret, which is to be read alone."""
+    """Return whether a variable names a file with a secret, which is only to be read."""
     return bool(named.variable) and is_secret_name(named.variable)
 
 
 def _given(named: _Named, place: PathInfo, context: EntryContext) -> str:
-    """Return what is given for a path.
+    """Return the file or folder to give for a path.
 
     Raises:
-        MigrationError: that would be a whole home, or is behind a link, and none is followed.
+        MigrationError: it would be a whole home, or has a symbolic link, which is not followed.
     """
     path = named.path
     if place.leads_to:
-        raise MigrationError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
+        raise MigrationError(
+            f"{path!a} is behind a link: write {place.leads_to!a} instead", code="E-MIGRATE-LINK"
+        )
     given = place.top if _needs_folder(named, place) else path
     if f"{context.home}/".startswith(f"{given}/"):
         fix = "name a folder in it"
         if given != path:
-            fix = "a program saves a file by writing beside it; name one in a folder of its own"
-        raise MigrationError(f"{path!a} would give it the whole of {context.home}; {fix}")
+            fix = "programs save a file by a new one beside it; name one in a folder of its own"
+        raise MigrationError(
+            f"{path!a} would give it the whole of {context.home}; {fix}", code="E-MIGRATE-HOME"
+        )
     return given
 
 
 def _needs_folder(named: _Named, place: PathInfo) -> bool:
-    """Say whether a file is no use without the folder that it is in.
+    """Return whether a file can be used only with its folder.
 
-    A file that is mounted by itself can be written in place, and not replaced (rename(2), EBUSY):
+    A file that is mounted by itself can be written in place, but not replaced (rename(2), EBUSY):
     most programs save data by a temporary file beside it, and a database has its journal there.
     """
     if place.is_folder:
@@ -299,19 +321,19 @@ def _needs_folder(named: _Named, place: PathInfo) -> bool:
 
 
 def _is_data(named: _Named) -> bool:
-    """Say whether a file seems to be one that a program saves, and not one that it reads.
+    """Return whether a file seems to be one that a program saves, not one that it reads.
 
-    An argument by itself is more often a file to work on, and its folder holds others.
+    A positional argument is more often a file to work on, and its folder holds others.
     """
     name = named.variable or named.option.lstrip("-")
     if not name or is_secret_name(name):
         return False
-    said = (name, posixpath.basename(named.path))
-    return not any(_NOT_REPLACED.search(text.lower()) for text in said)
+    texts = (name, posixpath.basename(named.path))
+    return not any(_NOT_REPLACED.search(text.lower()) for text in texts)
 
 
 def _folders_of_files(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
-    """Yield a note for each folder that it may write for one file in it."""
+    """Yield a note for each folder that is writable because of one file in it."""
     for named in _named(launch, context):
         place = context.places.get(named.path)
         if place and not place.is_code and _needs_folder(named, place):
@@ -319,36 +341,36 @@ def _folders_of_files(launch: StdioTransport, context: EntryContext) -> Iterator
 
 
 def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
-    """Say whether a folder above gives this one already, and in the same way."""
+    """Return whether a folder above already includes this one, and at least as writable."""
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
 def _relative_path_notes(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
-    """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
+    """Yield a note for each relative path without a base. `uv` takes such paths, and npx names."""
     is_fetcher = posixpath.basename(launch.command) in _FETCHERS
     if not context.base and not launch.cwd and not is_fetcher:
         for arg in filter(_seems_relative, launch.args):
-            yield f"it is started in an empty folder: write {arg!a} with its whole path"
+            yield f"it is started in an empty folder: write the absolute path of {arg!a}"
 
 
 def _migration_notes(
     launch: StdioTransport, egress: Sequence[Destination | Group], variables: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a line for each; no value of a variable is in one, but for names of hosts."""
+    """Yield notes on network and shell. They have no values of variables, except names of hosts."""
     listed = {entry.host for entry in egress if isinstance(entry, Destination)}
     if not egress:
-        yield "it has no network; `--egress HOST` gives it one host"
+        yield "it has no network; `--egress HOST` allows one host"
     elif not listed:
-        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"
+        yield "it reaches its package registry, and no other host; `--egress HOST` adds one"
     for host in _hosts(launch, variables):
         if _THIS_MACHINE.match(host):
-            yield f"it names {host}, and reaches nothing on this machine but what `direct` says"
+            yield f"it names {host}, and on this machine it reaches only what `direct` lists"
         elif host.partition(":")[0] not in listed:
             yield f"it names {host}, and does not reach it"
     if posixpath.basename(launch.command) in _SHELLS and any(
         map(_SHELL_LINE_OPTION.fullmatch, launch.args)
     ):
-        yield "it starts what a shell is told, and what that needs of your home is not looked for"
+        yield "it is a line for a shell, and what that needs of your home was not examined"
 
 
 def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, None]:
@@ -359,16 +381,16 @@ def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, No
 
 
 def _why_not_given(path: str, home: str, *, is_writable: bool) -> str:
-    """Return why this is not to be given; "" is that it can be."""
+    """Return why a path must not be given; "" if it can be."""
     if _meets(path, home, _SECRET_PATHS):
-        return "its person's keys or logins are there"
+        return "your keys or logins are there"
     if is_writable and _meets(path, home, _STARTUP_PATHS):
-        return "what is written there is run as its person"
+        return "files there are run under your account"
     return ""
 
 
 def _meets(path: str, home: str, names: Iterable[str]) -> bool:
-    """Say whether a path is one of these in a home, or is in one, or has one in it."""
+    """Return whether a path is one of these names in a home, or below one, or above one."""
     return any(
         f"{path}/".startswith(f"{home}/{name}/") or f"{home}/{name}".startswith(f"{path}/")
         for name in names

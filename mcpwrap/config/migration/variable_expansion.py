@@ -1,4 +1,4 @@
-"""Variables and headers of an entry: plain values, secrets, references the agent fills in."""
+"""Variables and headers of an entry: plain values, secrets, references that the agent expands."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ _LEFT = ("${", "{env:")
 _NO_KEY = re.compile(r"[^A-Z0-9_]+")
 _SCHEME = re.compile(r"(?P<scheme>(?:Bearer|Basic|Token|token) )(?P<rest>\S.*)")
 _MAX_KEY_CHARS = 64
-# Nobody keeps a secret in these, however their values look.
-_EVERYBODYS = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "workspaceFolder"}
+# Variables that never hold a secret, whatever the form of their values.
+_NOT_SECRET = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "workspaceFolder"}
 
 
 @dataclass(slots=True)
@@ -31,9 +31,9 @@ class ExtractedSecrets:
     variables_by_key: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def put(self, name: str, value: str | None, variables: tuple[str, ...] = ()) -> SecretRef:
-        """Keep a value, or that there is none, under a key that follows from a name.
+        """Store a value, or that it is missing, under a key derived from a name.
 
-        `variables`: those of the person's own from which it was filled in.
+        `variables` are the person's own variables from which the value was filled in.
         """
         base = _NO_KEY.sub("_", name.upper()).strip("_")[: _MAX_KEY_CHARS - 3] or "SECRET"
         if base[0].isdecimal() or base == OAUTH_KEY:
@@ -51,9 +51,9 @@ class ExtractedSecrets:
         return SecretRef(key)
 
     def put_text(self, name: str, text: str, variables: Mapping[str, str]) -> SecretRef:
-        """Keep what a text becomes; the key is called after a variable, if it has one.
+        """Store the expanded text. The key is named after its first variable, if it has one.
 
-        Otherwise a file could call somebody's secret as it likes, and nobody saw which it asks for.
+        Otherwise a file could give a person's secret any name, and hide which one it requests.
         """
         names = _names(text)
         used = tuple(name for name in names if name in variables)
@@ -61,7 +61,7 @@ class ExtractedSecrets:
 
 
 def filled_in(text: str, variables: Mapping[str, str]) -> str | None:
-    """Return a text with what the agent puts into it; None if that is not known here."""
+    """Return a text with its references expanded; None if a value is not known here."""
     if whole := _WHOLE.fullmatch(text):
         return variables.get(whole["name"])
     parts = list(_parts(text, variables))
@@ -84,22 +84,22 @@ def _plain(text: str) -> str | None:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return the variables that a text asks for."""
+    """Return the variables that a text refers to."""
     if whole := _WHOLE.fullmatch(text):
         return (whole["name"],)
     return tuple(found["name"] or found["braced"] for found in _REFERENCE.finditer(text))
 
 
 def secret_variable(text: str, variables: Mapping[str, str]) -> str:
-    """Return the name of the first variable that puts a secret of the person's into a text."""
-    asked = (name for name in _names(text) if name not in _EVERYBODYS)
-    return next((name for name in asked if is_secret(name, variables.get(name, ""))), "")
+    """Return the first variable that puts one of the person's own secrets into a text, or ""."""
+    names = (name for name in _names(text) if name not in _NOT_SECRET)
+    return next((name for name in names if is_secret(name, variables.get(name, ""))), "")
 
 
 def template(
     name: str, text: str, variables: Mapping[str, str], kept: ExtractedSecrets
 ) -> Template:
-    """Return the value of a variable; what is a secret is kept, and referred to."""
+    """Return the value of a variable as a template. A secret is stored, and referred to."""
     value = filled_in(text, variables)
     is_kept = secret_variable(text, variables) or value is None or is_secret(name, value)
     if value is not None and not is_kept and "${" not in value:
@@ -108,19 +108,19 @@ def template(
 
 
 def written(text: str) -> list[str]:
-    """Return what of a text stands there itself, and is not what the agent puts in its place."""
+    """Return the literal parts of a text, with defaults of references, without their values."""
     defaults = [found["default"] or "" for found in _REFERENCE.finditer(text)]
     return [piece.strip() for piece in (_REFERENCE.sub("", text), *defaults) if piece.strip()]
 
 
 def without_scheme(text: str) -> str:
-    """Return what is secret in the value of a header."""
+    """Return the part of a header's value that may be secret."""
     scheme = _SCHEME.fullmatch(text)
     return scheme["rest"] if scheme else text
 
 
 def header(name: str, text: str, variables: Mapping[str, str], kept: ExtractedSecrets) -> Template:
-    """Return the value of a header. What says which kind of secret follows is none itself."""
+    """Return the value of a header as a template. Its scheme, such as `Bearer`, is not secret."""
     if scheme := _SCHEME.fullmatch(text):
         return (scheme["scheme"], kept.put_text("TOKEN", scheme["rest"], variables))
     return template(name, text, variables, kept)

@@ -1,1 +1,1 @@
-"""PURE: policy files: YAML to rules, with every error at its line."""
+"""PURE: parser of policy files: YAML to rules, with every error at its line."""

@@ -36,7 +36,11 @@ def _items(tree: Node | None, flaws: list[Flaw]) -> Sequence[Node]:
     if isinstance(tree, Items):
         return tree.items
     if tree is not None:
-        flaws.append(Flaw(tree.mark, "not a list of cases", "write `- server: …` lines"))
+        flaws.append(
+            Flaw(
+                tree.mark, "not a list of cases", "write `- server: …` lines", code="E-POLICY-CASES"
+            )
+        )
     return ()
 
 
@@ -53,7 +57,7 @@ def _case(node: Node, flaws: list[Flaw]) -> Case | None:
         method=method or CALL,
         params=_object(given[0], fields) if method else {"name": tool, "arguments": given[0]},
         result=_result(fields),
-        expect=cast(Expected, fields.text("expect", word(Expected, "outcome")) or "allow"),
+        expect=cast(Expected, fields.text("expect", word(Expected, "an outcome")) or "allow"),
         rule=fields.text("rule", str),
     )
     fields.finish(KEYS)
@@ -63,22 +67,36 @@ def _case(node: Node, flaws: list[Flaw]) -> Case | None:
 def _expect_whole(fields: YamlTableReader) -> None:
     for key in ("server", "expect"):
         if not fields.has(key):
-            fields.note("", f"a case without `{key}`", f"write `{key}: …`")
+            fields.note(
+                "", f"a case without `{key}`", f"write `{key}: …`", code="E-POLICY-CASE-INCOMPLETE"
+            )
     if fields.has("tool") == fields.has("method"):
-        fields.note("method", "needs `tool` or `method`, and one only", "write `tool: …`")
+        fields.note(
+            "method",
+            "needs either `tool` or `method`, not both",
+            "write `tool: …` or `method: …`",
+            code="E-POLICY-TOOL-OR-METHOD",
+        )
     if fields.has("becomes") and not fields.has("result"):
-        fields.note("becomes", "nothing came back", "write `result: …`, what the server sends")
+        fields.note(
+            "becomes",
+            "`becomes` without `result`",
+            "write `result: …`, the result that the server sends",
+            code="E-POLICY-CASE-INCOMPLETE",
+        )
 
 
 def _object(value: Json, fields: YamlTableReader) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
-    fields.note("params", "params are a table", "write `params: {uri: …}`")
+    fields.note(
+        "params", "`params` is not a table", "write `params: {uri: …}`", code="E-POLICY-TYPE"
+    )
     return {}
 
 
 def _result(fields: YamlTableReader) -> ExpectedResult | None:
-    came, becomes = fields.json("result"), fields.json("becomes")
-    if came is None:
+    result, becomes = fields.json("result"), fields.json("becomes")
+    if result is None:
         return None
-    return ExpectedResult(value=came[0], becomes=came[0] if becomes is None else becomes[0])
+    return ExpectedResult(value=result[0], becomes=result[0] if becomes is None else becomes[0])

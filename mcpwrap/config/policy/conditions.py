@@ -33,11 +33,11 @@ TESTS = ("equals", "one_of", "matches", "length", "range", "inside", "sql")
 KEYS = ("arg", *TESTS, "not", "default", "dialect")
 BOUNDS = ("min", "max")
 MAX_LENGTH = 2**31
-_ALL_ARE = '`{not: {arg: "…[*]", not: {…}}}`: none is otherwise'
+_ALL_ARE = '`{not: {arg: "…[*]", not: {…}}}`: no element fails the test'
 
 
 def condition(node: Node, action: Action | None, flaws: list[Flaw]) -> Condition | None:
-    """Return one entry of `when`; None if it is wrong."""
+    """Parse one entry of `when`; None if it is wrong."""
     fields = YamlTableReader(node, "a condition", flaws)
     inner = None if fields.has("arg") else fields.node("not")
     if inner is None:
@@ -54,23 +54,33 @@ def _expect_safe(
     found: Condition | None,
     action: Action | None,
 ) -> Condition | None:
-    """Note a condition on all elements of a list that one element settles.
+    """Note a condition on all elements of a list that a single element satisfies.
 
-    Whoever sends the list adds that one: a good path beside the bad one, or a second tag.
+    The sender of the list would add such an element: a good path beside the bad one, a second tag.
     """
     if about is None or PathMarker.ANY not in steps_of(about.arg):
         return found
     if about.default is not None:
-        fields.note("default", "no default for each element of a list", "leave `default` out")
+        fields.note(
+            "default",
+            "a condition with `[*]` cannot have a `default`",
+            "remove `default`",
+            code="E-POLICY-EACH-ELEMENT",
+        )
     is_inverted = isinstance(found, NegatedCondition)
     if action == "allow" and not is_inverted:
-        problem = "with `[*]` one element that is right lets all pass"
-        fields.note("arg", problem, f"write {_ALL_ARE}")
+        fields.note(
+            "arg",
+            "with `[*]`, one element that passes the test allows all others",
+            f"write {_ALL_ARE}",
+            code="E-POLICY-EACH-ELEMENT",
+        )
     if action in {"block", "allow_with_approval"} and is_inverted:
         fields.note(
             "not",
-            "one element that is right keeps the rule off the others",
-            'write `{arg: "…[*]", not: {…}}`: one is otherwise',
+            "one element that passes the test keeps the rule from all others",
+            'write `{arg: "…[*]", not: {…}}`: some element fails the test',
+            code="E-POLICY-EACH-ELEMENT",
         )
     return found
 
@@ -79,7 +89,12 @@ def _of_argument(fields: YamlTableReader, flaws: list[Flaw]) -> ArgumentConditio
     if not fields.is_table:
         return None
     if not fields.has("arg"):
-        fields.note("", "a condition without `arg`", "name the argument, as `arg: query`")
+        fields.note(
+            "",
+            "a condition without `arg`",
+            "name the argument, such as `arg: query`",
+            code="E-POLICY-CONDITION-ARG",
+        )
         return None
     arg = fields.text("arg", values.argument_path)
     default = fields.json("default")
@@ -93,8 +108,12 @@ def _of_argument(fields: YamlTableReader, flaws: list[Flaw]) -> ArgumentConditio
 def _test(fields: YamlTableReader, flaws: list[Flaw]) -> Test | None:
     found = [key for key in (*TESTS, "not") if fields.has(key)]
     if len(found) != 1:
-        problem = "more than one test" if found else "no test"
-        fields.note(found[1] if found else "arg", problem, f"write one of: {', '.join(TESTS)}, not")
+        fields.note(
+            found[1] if found else "arg",
+            "more than one test" if found else "no test",
+            f"write one of: {', '.join(TESTS)}, not",
+            code="E-POLICY-CONDITION-TEST",
+        )
         for key in (*found, "dialect"):
             fields.node(key)
         return None
@@ -109,7 +128,12 @@ def _inverted(fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
     found = [key for key in TESTS if fields.has(key)]
     if len(found) != 1:
         if fields.is_table:
-            fields.note("", "`not` turns one test round", f"write one of: {', '.join(TESTS)}")
+            fields.note(
+                "",
+                "`not` takes exactly one test",
+                f"write one of: {', '.join(TESTS)}",
+                code="E-POLICY-CONDITION-TEST",
+            )
         return None
     test = _plain(found[0], fields, flaws)
     fields.finish((*TESTS, "dialect"))
@@ -143,7 +167,12 @@ def _one_of(fields: YamlTableReader) -> Plain | None:
     if found is None:
         return None
     if not isinstance(found[0], list) or not found[0]:
-        fields.note("one_of", "no list of values", "write `one_of: [a, b]`")
+        fields.note(
+            "one_of",
+            "not a list of values, or an empty one",
+            "write `one_of: [a, b]`",
+            code="E-POLICY-TYPE",
+        )
         return None
     return OneOf(tuple(map(encoded, found[0])))
 
@@ -167,9 +196,16 @@ def _bounds(fields: YamlTableReader, key: str, flaws: list[Flaw]) -> YamlTableRe
 def _are_sound(bounds: YamlTableReader, least: float | None, most: float | None) -> bool:
     bounds.finish(BOUNDS)
     if bounds.is_table and not any(map(bounds.has, BOUNDS)):
-        bounds.note("", "no bound", "write `{min: 1, max: 10}`, or one of the two")
+        bounds.note(
+            "",
+            "neither `min` nor `max`",
+            "write `{min: 1, max: 10}`, or one of the two",
+            code="E-POLICY-BOUNDS",
+        )
     if least is not None and most is not None and least > most:
-        bounds.note("min", "nothing is both over `min` and under `max`", "exchange the two")
+        bounds.note(
+            "min", "`min` is greater than `max`", "exchange the two", code="E-POLICY-BOUNDS"
+        )
         return False
     return least is not None or most is not None
 
@@ -181,5 +217,5 @@ def _sql(fields: YamlTableReader) -> Plain | None:
 
 
 def encoded(value: Json) -> str:
-    """Return a value as JSON."""
+    """Return a value encoded as JSON."""
     return msgspec.json.encode(value).decode()

@@ -24,10 +24,10 @@ class Flaw:
     mark: SourcePosition
     problem: str
     fix: str
-    code: str = ""  # the name in mcpwrap-errors(7)
+    code: str  # the name in mcpwrap-errors(7)
 
     def lines(self) -> list[str]:
-        """Return what is shown of it."""
+        """Return the lines that are printed."""
         return problem_lines(str(self.mark), self.problem, self.fix, code=self.code)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class PolicyError(UsageError):
         self.flaws = tuple(flaws)
 
     def lines(self) -> list[str]:
-        """Return all of them, and how many they are."""
+        """Return the lines of all errors, then their number."""
         count = len(self.flaws)
         head = f"{count} {'problem' if count == 1 else 'problems'}; nothing was changed"
         return [*(line for flaw in self.flaws for line in flaw.lines()), head]

@@ -27,11 +27,11 @@ from mcpwrap.core.policy.tristate import FAILS, UNJUDGEABLE
 
 VERSION = 1
 KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")
-ONCE = ("default", "observe", "limits", "approval")  # what holds for all files stands in one
+ONCE = ("default", "observe", "limits", "approval")  # apply to all files, so only one has them
 RULE_KEYS = (
     "name", "server", "tool", "method", "when", "action", "message", "observe", "ask_in_client",
 )  # fmt: skip
-TEXT_CHECKS = ("control_characters", "redact")  # of what holds for lists and instructions too
+TEXT_CHECKS = ("control_characters", "redact")  # apply to lists and instructions, too
 CHECKS = ("max_bytes", "control_characters", "redact_keys", "redact")
 RESULT_KEYS = ("name", "server", "tool", "method", *CHECKS)
 COUNTS = ("calls", "identical_calls", "failures", "cool_down")
@@ -40,7 +40,7 @@ LIMITS_KEYS = ("server", "tool", *COUNTS)
 
 
 def parse_policy(files: Sequence[SourceFile]) -> Policy:
-    """Return what all files together say: their rules, in the order of the files.
+    """Return the policy of all files together, with the rules in the order of the files.
 
     Raises:
         PolicyError: with every flaw of every file.
@@ -51,9 +51,9 @@ def parse_policy(files: Sequence[SourceFile]) -> Policy:
 def files_by_server(
     files: Sequence[SourceFile], names: Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the files that say something of each of these servers.
+    """Return the files that have rules or settings for each of these servers.
 
-    Where they have mistakes that is all of them: nobody knows what they were to say.
+    If a file has errors, that is all files: which servers it was meant for is not known.
     """
     everything = Policy()
     try:
@@ -67,7 +67,7 @@ def files_by_server(
 
 
 def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]]:
-    """Return the policy, and what in it has an effect that its author may not expect.
+    """Return the policy, and warnings of rules whose effect their author may not expect.
 
     Raises:
         PolicyError: as above.
@@ -128,11 +128,21 @@ class _Parser:
 
     def _expect_version(self, top: YamlTableReader) -> None:
         if top.json("version") != (VERSION,):
-            top.note("version", "not a version that we know", f"write `version: {VERSION}`")
+            top.note(
+                "version",
+                "not a supported version",
+                f"write `version: {VERSION}`",
+                code="E-POLICY-VERSION",
+            )
 
     def _expect_once(self, top: YamlTableReader, key: str) -> None:
         if top.has(key) and (first := _taken(self.mark_by_key, key, top.mark_of(key))):
-            top.note(key, f"`{key}` also stands at {first}", "keep one of the two")
+            top.note(
+                key,
+                f"`{key}` is also set at {first}",
+                "keep one of the two",
+                code="E-POLICY-DUPLICATE",
+            )
 
     def _list(self, top: YamlTableReader, key: str) -> Sequence[Node]:
         node = top.node(key)
@@ -169,20 +179,29 @@ class _Parser:
 
     def _expect_sound(self, fields: YamlTableReader, rule: Rule) -> None:
         if not fields.has("action"):
-            fields.note("", "a rule without `action`", "write `action: block`")
+            fields.note(
+                "", "a rule without `action`", "write `action: block`", code="E-POLICY-RULE-ACTION"
+            )
         if fields.has("tool") == fields.has("method"):
             fields.note(
                 "method",
-                "needs `tool` or `method`, and one only",
+                "needs either `tool` or `method`, not both",
                 'write `tool: "*"` for all tools',
+                code="E-POLICY-TOOL-OR-METHOD",
             )
         if rule.ask_in_client and rule.action != "allow_with_approval":
             fields.note(
-                "ask_in_client", "nobody is asked by this rule", "for `allow_with_approval` alone"
+                "ask_in_client",
+                "this rule does not ask for an approval",
+                "write `action: allow_with_approval`, or remove `ask_in_client`",
+                code="E-POLICY-ASK-IN-CLIENT",
             )
         if rule.action == "hide" and (fields.has("when") or not fields.has("tool")):
             fields.note(
-                "action", "a tool is hidden or not, whatever it is called with", "leave `when` out"
+                "action",
+                "a tool is hidden or not, whatever the arguments of a call",
+                "write `tool: …`, and remove `when`",
+                code="E-POLICY-HIDE",
             )
 
     def _result(self, node: Node) -> None:
@@ -206,16 +225,30 @@ class _Parser:
 
     def _expect_result_checks(self, fields: YamlTableReader, rule: ResultRule) -> None:
         if fields.has("tool") and fields.has("method"):
-            fields.note("method", "`tool` and `method` at once", "keep one of the two")
+            fields.note(
+                "method",
+                "both `tool` and `method`",
+                "keep one of the two",
+                code="E-POLICY-TOOL-OR-METHOD",
+            )
         if not any(map(fields.has, CHECKS)):
-            fields.note("", "a rule that does nothing", f"write one of: {', '.join(CHECKS)}")
+            fields.note(
+                "",
+                "a rule that does nothing",
+                f"write one of: {', '.join(CHECKS)}",
+                code="E-POLICY-RULE-NO-EFFECT",
+            )
         elif (
             rule.methods
             and not any(map(fields.has, TEXT_CHECKS))
             and not any(map(values.is_of_content, rule.methods))
         ):
-            what = "a rule that does nothing: lists and instructions are judged by their text"
-            fields.note("method", what, f"write one of: {', '.join(TEXT_CHECKS)}")
+            fields.note(
+                "method",
+                "a rule that does nothing: lists and instructions are judged by their text",
+                f"write one of: {', '.join(TEXT_CHECKS)}",
+                code="E-POLICY-RULE-NO-EFFECT",
+            )
 
     def _limits(self, node: Node) -> LimitsEntry:
         fields = YamlTableReader(node, "`limits`", self.flaws)
@@ -230,7 +263,9 @@ class _Parser:
             cool_down_s=fields.text("cool_down", values.seconds),
         )
         if fields.is_table and not any(map(fields.has, COUNTS)):
-            fields.note("", "limits without a limit", "write `calls: 120/min`")
+            fields.note(
+                "", "limits without a limit", "write `calls: 120/min`", code="E-POLICY-LIMITS-EMPTY"
+            )
         fields.finish(LIMITS_KEYS)
         return entry
 
@@ -246,24 +281,34 @@ class _Parser:
 
     def _name(self, fields: YamlTableReader) -> str:
         if not fields.has("name"):
-            fields.note("", "a rule without a name", "write `name: …`: logs and messages show it")
+            fields.note(
+                "",
+                "a rule without a name",
+                "write `name: …`: logs and messages show it",
+                code="E-POLICY-RULE-NAME",
+            )
         name = fields.text("name", values.rule_name) or ""
         if name and (first := _taken(self.mark_by_name, name, fields.mark_of("name"))):
-            fields.note("name", f"{name!a} is also the rule at {first}", "give it another name")
+            fields.note(
+                "name",
+                f"{name!a} is also the name of the rule at {first}",
+                "give it another name",
+                code="E-POLICY-DUPLICATE",
+            )
         return name
 
 
 def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | None:
-    """Warn of a rule on everything that applies to each message without its arguments.
+    """Warn of a rule for all tools or methods that applies to each message without its arguments.
 
-    What is missing cannot be judged, nor can a `default` of another type than the test asks for:
-    a rule that blocks or asks takes that for true.
+    A missing argument cannot be judged, nor can a `default` of another type than the test needs:
+    a rule that blocks or asks for approval applies to what cannot be judged.
     """
     effect = {"block": "blocks", "allow_with_approval": "asks for approval of"}.get(rule.action)
     is_for_all = any(map(_matches_everything, (*rule.tools, *rule.methods)))
     if effect is None or rule.observe or not rule.when or not is_for_all:
         return None
-    # sqlglot, which judges conditions, takes 0.1 s to load; a rule that comes here is rare.
+    # sqlglot, which judges conditions, takes 0.1 s to load; rules that reach this line are rare.
     from mcpwrap.core.policy.conditions import compiled, patterns_by_path  # noqa: PLC0415
 
     patterns = patterns_by_path(rule.when)
@@ -273,11 +318,15 @@ def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | Non
     abouts = [one.condition if isinstance(one, NegatedCondition) else one for one in rule.when]
     kind, what = ("tool", "call") if rule.tools else ("method", "message")
     arguments = " and ".join(dict.fromkeys(f"`{about.arg}`" for about in abouts))
-    problem = f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}"
     fix = f"name the {kind}s that have {arguments} instead of `*`"
     if not any(map(_is_of_each_element, abouts)):
-        fix += ", or write `default: …`, the value that counts where it is missing"
-    return Flaw(mark, problem, fix)
+        fix += ", or write `default: …`, the value to assume where it is missing"
+    return Flaw(
+        mark,
+        f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}",
+        fix,
+        code="E-POLICY-ARGUMENT-MISSING",
+    )
 
 
 def _matches_everything(glob: str) -> bool:
@@ -289,11 +338,11 @@ def _is_of_each_element(about: ArgumentCondition) -> bool:
 
 
 def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:
-    """Return the flaws as somebody reads the files, who mends them from top to bottom."""
+    """Return the flaws in the order of the files, and in each from top to bottom."""
     return sorted(flaws, key=lambda f: (names.index(f.mark.file), f.mark.line, f.mark.column))
 
 
 def _taken(marks: dict[str, SourcePosition], word: str, mark: SourcePosition) -> str | None:
-    """Return where the word stood first, if that is elsewhere."""
+    """Return the first position of the word, if that is another one."""
     first = marks.setdefault(word, mark)
     return None if first == mark else str(first)

@@ -14,13 +14,13 @@ from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.text.globs import matches_any
 
 T = TypeVar("T")
-# That of a task is judged as the result of the tool which made it.
+# The result of a task is judged as the result of the tool that made it.
 JUDGED_RESULTS = tuple(sorted(methods.JUDGED_RESULTS - methods.TASK_RESULTS))
 _CONTENT = methods.JUDGED_RESULTS - methods.DESCRIPTIONS - methods.TASK_RESULTS
 Default = Literal["allow", "block"]
 Hidden = Literal["remove", "block"]
 MAX_MESSAGE_CHARS = 1000
-MAX_CALLS = 10_000  # of a rate: the gate remembers when each was, for each tool
+MAX_CALLS = 10_000  # of a rate: the gate stores the time of each call, for each tool
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _GLOB_CHARS = re.compile(r"[^\s\[\]{}()|^$\\,\"']{1,256}")
 _RATE = re.compile(r"([1-9][0-9]{0,6})/(s|min|h)")
@@ -30,177 +30,202 @@ _BYTES = re.compile(r"([1-9][0-9]{0,5})([KM])")
 
 
 def word(kind: object, what: str) -> Callable[[str], str]:
-    """Return a reader of one word out of a closed set."""
+    """Return a parser of one word out of a closed set; errors say that a word is not `what`."""
     known = cast("tuple[str, ...]", get_args(kind))
 
     def read(text: str) -> str:
         if text not in known:
-            raise BadValueError(f"{text!a} is no {what}", suggestion(text, known))
+            raise BadValueError(
+                f"{text!a} is not {what}", suggestion(text, known), code="E-POLICY-CHOICE"
+            )
         return text
 
     return read
 
 
 def action(text: str) -> Action:
-    """Return what a rule does."""
-    return cast(Action, word(Action, "action")(text))
+    """Parse the action of a rule."""
+    return cast(Action, word(Action, "an action")(text))
 
 
 def default(text: str) -> Default:
-    """Return what is done where no rule decides."""
-    return cast(Default, word(Default, "default")(text))
+    """Parse the default, which applies where no rule decides."""
+    return cast(Default, word(Default, "a default")(text))
 
 
 def hidden(text: str) -> Hidden:
-    """Return what is done with control characters."""
-    return cast(Hidden, word(Hidden, "way with control characters")(text))
+    """Parse the treatment of control characters."""
+    return cast(Hidden, word(Hidden, "a treatment of control characters")(text))
 
 
 def sql_test(text: str) -> SqlTest:
-    """Return what is asked of SQL."""
-    return cast(SqlTest, word(SqlTest, "question about SQL")(text))
+    """Parse the test of an SQL statement."""
+    return cast(SqlTest, word(SqlTest, "a test of SQL")(text))
 
 
 def dialect(text: str) -> Dialect:
-    """Return whose SQL it is."""
-    return cast(Dialect, word(Dialect, "dialect that we know")(text))
+    """Parse the name of an SQL dialect."""
+    return cast(Dialect, word(Dialect, "a supported SQL dialect")(text))
 
 
 def rule_name(text: str) -> str:
-    """Return the name of a rule; it stands in messages, logs and results."""
+    """Parse the name of a rule, which messages, logs and results show."""
     if not _NAME.fullmatch(text) or text == "default":
         raise BadValueError(
-            f"{text!a} cannot be the name of a rule",
+            f"{text!a} is not a valid rule name",
             "use letters, digits, `_`, `.` and `-`, at most 64; `default` is taken",
+            code="E-POLICY-RULE-NAME",
         )
     return text
 
 
 def glob(text: str) -> str:
-    """Return a glob on names of servers or tools."""
+    """Parse a glob for names of servers or tools."""
     if not _GLOB_CHARS.fullmatch(text):
         raise BadValueError(
-            f"{text!a} is no glob: only `*` and `?` stand for something else",
+            f"{text!a} is not a glob: its only wildcards are `*` and `?`",
             'write one glob, or a list of them: `["git_*", "read_?"]`',
+            code="E-POLICY-GLOB",
         )
     return text
 
 
 def method(text: str) -> str:
-    """Return a glob on methods. All that are judged have a slash."""
+    """Parse a glob for methods. All that are judged have a slash."""
     is_name = "*" not in glob(text) and "?" not in text
     if ("/" not in text and "*" not in text) or (is_name and _is_never_judged(text)):
         raise BadValueError(
-            f"{text!a} is no method that is judged",
-            "write a method, as `resources/read`; tools go into `tool`",
+            f"{text!a} is not a method that is judged",
+            "write a method, such as `resources/read`; name tools in `tool`",
+            code="E-POLICY-METHOD",
         )
     return text
 
 
 def _is_never_judged(name: str) -> bool:
-    ways = {methods.agent_request(name, era) for era in ProtocolEra} | {
+    scopes = {methods.agent_request(name, era) for era in ProtocolEra} | {
         methods.agent_notification(name),
         methods.server_request(name),
         methods.server_notification(name),
     }
-    return ways <= {PolicyScope.FORWARD, None} and PolicyScope.FORWARD in ways
+    return scopes <= {PolicyScope.FORWARD, None} and PolicyScope.FORWARD in scopes
 
 
 def result_method(text: str) -> str:
-    """Return a glob on the methods whose results are judged."""
+    """Parse a glob for the methods whose results are judged."""
     if not any(matches_any((glob(text),), name) for name in JUDGED_RESULTS):
         raise BadValueError(
-            f"no method whose results are judged is {text!a}",
+            f"{text!a} matches no method whose results are judged",
             f"write {', '.join(f'`{name}`' for name in JUDGED_RESULTS)} or `*` for these",
+            code="E-POLICY-RESULT-METHOD",
         )
     return text
 
 
 def is_of_content(glob: str) -> bool:
-    """Return whether a glob on methods matches one with content, beside lists and instructions."""
+    """Return whether a glob matches a method with content, apart from lists and instructions."""
     return any(matches_any((glob,), name) for name in _CONTENT)
 
 
 def argument_path(text: str) -> str:
-    """Return the path of an argument."""
+    """Parse the path of an argument."""
     try:
         steps_of(text)
     except ValueError as error:
         raise BadValueError(
-            f"{text!a} is no path: {error}",
+            f"{text!a} is not an argument path: {error}",
             'write `query`, `a.b[0].c`, `paths[*]` or `a["odd key"]`',
+            code="E-POLICY-ARGUMENT-PATH",
         ) from error
     return text
 
 
 def pattern(text: str) -> str:
-    """Return a regular expression (github.com/google/re2/wiki/Syntax)."""
+    """Parse a regular expression (github.com/google/re2/wiki/Syntax)."""
     if not text:
-        raise BadValueError("an empty pattern matches everything", "write what to look for")
+        raise BadValueError(
+            "an empty pattern matches everything", "write a pattern", code="E-POLICY-REGEX"
+        )
     try:
         Pattern(text)
     except PatternError as error:
         raise BadValueError(
-            f"not a pattern of RE2: {error}", "RE2 has no lookaround and no backreferences"
+            f"not a pattern of RE2: {error}",
+            "fix the pattern; RE2 has neither lookaround nor backreferences",
+            code="E-POLICY-REGEX",
         ) from error
     return text
 
 
 def redaction(text: str) -> str:
-    """Return a pattern that does not match where there is nothing."""
+    """Parse a pattern that does not match the empty text."""
     if Pattern(pattern(text)).is_in(b""):
-        raise BadValueError(f"{text!a} matches where there is nothing", "write `+` in place of `*`")
+        raise BadValueError(
+            f"{text!a} matches the empty text",
+            "write `+` instead of `*`",
+            code="E-POLICY-REDACT-EMPTY",
+        )
     return text
 
 
 def message(text: str) -> str:
-    """Return what an agent is told."""
+    """Parse the message that an agent receives."""
     if len(text) > MAX_MESSAGE_CHARS or not text.replace("\n", "").isprintable():
         raise BadValueError(
-            f"over {MAX_MESSAGE_CHARS} characters, or one that is not seen", "shorten it"
+            f"over {MAX_MESSAGE_CHARS} characters, or a character that is not printable",
+            "shorten it, and use printable characters only",
+            code="E-POLICY-MESSAGE",
         )
     return text
 
 
 def rate(text: str) -> tuple[int, int]:
-    """Return how many, and in how many seconds, of `120/min`."""
+    """Parse a rate, `120/min`, into a number of calls and of seconds."""
     found = _RATE.fullmatch(text)
     if not found:
-        raise BadValueError(f"{text!a} is no rate", "write `5/s`, `120/min` or `1000/h`")
+        raise BadValueError(
+            f"{text!a} is not a rate", "write `5/s`, `120/min` or `1000/h`", code="E-POLICY-RATE"
+        )
     if int(found[1]) > MAX_CALLS:
         raise BadValueError(
-            f"{text!a} is over {MAX_CALLS} calls", "count over a shorter time, as `600/min`"
+            f"{text!a} is over {MAX_CALLS} calls",
+            "count over a shorter time, such as `600/min`",
+            code="E-POLICY-RATE",
         )
     return int(found[1]), _UNITS_S[found[2]]
 
 
 def seconds(text: str) -> int:
-    """Return the seconds of `30s`, `5min` or `1h`."""
+    """Parse `30s`, `5min` or `1h` into seconds."""
     found = _SECONDS.fullmatch(text)
     if not found:
-        raise BadValueError(f"{text!a} is no time", "write `30s`, `5min` or `1h`")
+        raise BadValueError(
+            f"{text!a} is not a time", "write `30s`, `5min` or `1h`", code="E-POLICY-TIME"
+        )
     return int(found[1]) * _UNITS_S[found[2]]
 
 
 def approval_expires(text: str) -> float:
-    """Return for how many seconds a person is asked: 10 s to a day."""
+    """Parse the time after which a question expires, in seconds: 10 s to a day."""
     return _between(seconds(text), 10, 86_400)
 
 
 def approval_wait(text: str) -> float:
-    """Return after how many seconds an agent is told to come again: 5 s to an hour."""
+    """Parse the time after which a request is suspended, in seconds: 5 s to an hour."""
     return _between(seconds(text), 5, 3600)
 
 
 def _between(value_s: int, least_s: int, most_s: int) -> float:
     if not least_s <= value_s <= most_s:
-        raise BadValueError(f"{value_s} s", f"write {least_s}s to {most_s}s")
+        raise BadValueError(
+            f"{value_s} s is out of range", f"write {least_s}s to {most_s}s", code="E-POLICY-TIME"
+        )
     return float(value_s)
 
 
 def size_bytes(text: str) -> int:
-    """Return the bytes of `64K` or `1M`."""
+    """Parse `64K` or `1M` into bytes."""
     found = _BYTES.fullmatch(text)
     if not found:
-        raise BadValueError(f"{text!a} is no size", "write `64K` or `1M`")
+        raise BadValueError(f"{text!a} is not a size", "write `64K` or `1M`", code="E-POLICY-SIZE")
     return int(found[1]) * {"K": 1024, "M": 1024**2}[found[2]]

@@ -1,4 +1,4 @@
-"""Conversion of YAML to JSON values; a scalar on which YAML readers differ is refused."""
+"""Conversion of YAML to JSON values. A scalar that YAML readers read differently is refused."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.protocol.json_value import Json
 
 _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}
-# Booleans of YAML 1.1, and words that are in other capitals (yaml.org/type/bool.html).
+# Booleans of YAML 1.1, and words in other capitals (yaml.org/type/bool.html).
 _WORDS_TO_SOME = {"yes", "no", "on", "off", "y", "n", "true", "false", "null"}
 _INT = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -23,7 +23,7 @@ def json_of(node: Node) -> Json:
     """Return the value of a node.
 
     Raises:
-        BadValueError: part of it can be read in two ways.
+        BadValueError: YAML readers read a part of it differently.
     """
     if isinstance(node, Scalar):
         return scalar(node)
@@ -36,16 +36,18 @@ def text_of(node: Node) -> str:
     """Return the text of a node.
 
     Raises:
-        BadValueError: it is something else, or can be read as something else.
+        BadValueError: it is not text, or some YAML readers do not read it as text.
     """
     value = json_of(node)
     if not isinstance(value, str):
-        raise BadValueError(f"{kind_of(value)} where text belongs", "put it in quotes")
+        raise BadValueError(
+            f"{kind_of(value)} where text belongs", "write text, in quotes", code="E-POLICY-TYPE"
+        )
     return value
 
 
 def scalar(node: Scalar) -> Json:
-    """Return what a scalar is to YAML 1.1 and 1.2 alike.
+    """Return the value of a scalar that YAML 1.1 and 1.2 read alike.
 
     Raises:
         BadValueError: they differ.
@@ -59,25 +61,29 @@ def scalar(node: Scalar) -> Json:
         raise BadValueError(
             f"`{text}` is true, false or null to some readers of YAML",
             f'write `true`, `false` or `null`; as text `"{text}"`',
+            code="E-POLICY-YAML-AMBIGUOUS",
         )
     if _FLOAT.fullmatch(text):
         return _number(text)
     if _NUMBER_TO_SOME.fullmatch(text):
         raise BadValueError(
             f"`{text}` is a number or a date to some readers of YAML",
-            f'write the number plainly; as text `"{text}"`',
+            f'write a plain decimal number; as text `"{text}"`',
+            code="E-POLICY-YAML-AMBIGUOUS",
         )
     return text
 
 
 def kind_of(value: Json) -> str:
-    """Return what to call a value in an error."""
+    """Return the kind of a value, for an error."""
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return "nothing" if value is None else names.get(type(value), "a table")
 
 
 def _number(text: str) -> int | float:
-    # Before `int`, which takes no more than 4300 digits, and takes 309 that no float can be.
+    # Before `int`, which takes at most 4300 digits, and takes 309 digits that no float can hold.
     if math.isinf(float(text)):
-        raise BadValueError("a number that is too big", "write a smaller one")
+        raise BadValueError(
+            "a number that is too big", "write a smaller one", code="E-POLICY-NUMBER"
+        )
     return int(text) if _INT.fullmatch(text) else float(text)

@@ -14,11 +14,11 @@ MAX_DEPTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Single value as it is written, without its quotes."""
+    """Single value as in the file, without its quotes."""
 
     mark: SourcePosition
     text: str
-    is_quoted: bool  # then it is text, whatever it looks like
+    is_quoted: bool  # it is text, even if it looks like a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Keys with values, in the order of the file. No key stands twice."""
+    """Keys with values, in the order of the file. Each key is there once."""
 
     mark: SourcePosition
     entries: "tuple[tuple[Scalar, Node], ...]"
@@ -41,7 +41,7 @@ Node = Scalar | Items | Table
 
 
 class _FlawedError(Exception):
-    """End of the parsing of a file outside our subset of YAML."""
+    """End of the parsing of a file that is not in our subset of YAML."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(str(flaw))
@@ -49,28 +49,31 @@ class _FlawedError(Exception):
 
 
 def read_tree(file: str, content: bytes, flaws: list[Flaw]) -> Node | None:
-    """Return what a file says; None, and flaws, if it cannot be read."""
+    """Return the tree of a file; None, and flaws, if it cannot be parsed."""
     top = SourcePosition(file, 1, 1)
     if len(content) > MAX_BYTES:
-        flaws.append(Flaw(top, "over 1 MiB", "split it into policy.d/*.yaml"))
+        flaws.append(
+            Flaw(top, "over 1 MiB", "split it into policy.d/*.yaml", code="E-POLICY-TOO-LARGE")
+        )
         return None
     try:
         return _Builder(file, flaws).built(content.decode())
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        flaws.append(Flaw(SourcePosition(file, line, 1), "not UTF-8", "save it as UTF-8"))
+        mark = SourcePosition(file, content.count(b"\n", 0, error.start) + 1, 1)
+        flaws.append(Flaw(mark, "not UTF-8", "save it as UTF-8", code="E-POLICY-NOT-UTF8"))
     except yaml.MarkedYAMLError as error:
         mark = _mark(file, error.problem_mark) if error.problem_mark else top
-        flaws.append(Flaw(mark, f"not YAML: {error.problem}", _fix(error)))
+        flaws.append(Flaw(mark, f"not YAML: {error.problem}", _fix(error), code="E-POLICY-YAML"))
     except yaml.YAMLError as error:
-        flaws.append(Flaw(top, f"not YAML: {_one_line(error)}", "take the character out"))
+        text = _one_line(error)
+        flaws.append(Flaw(top, f"not YAML: {text}", "remove the character", code="E-POLICY-YAML"))
     except _FlawedError as error:
         flaws.append(error.flaw)
     return None
 
 
 class _Builder:
-    """Builder of the tree from parser events: PyYAML's own follows anchors and guesses types."""
+    """Builder of the tree from parser events: PyYAML's own follows aliases and guesses types."""
 
     def __init__(self, file: str, flaws: list[Flaw]) -> None:
         self._file = file
@@ -82,18 +85,29 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if node is not None:
-                    self._end(event, "a second document", "put it into a file of its own")
+                    self._end(
+                        event,
+                        "a second document",
+                        "move it into a file of its own",
+                        code="E-POLICY-YAML-FEATURE",
+                    )
                 node = self._node(next(events), events, 0)
         if node is None:
+            mark = SourcePosition(self._file, 1, 1)
             self._flaws.append(
-                Flaw(SourcePosition(self._file, 1, 1), "nothing in it", "write `version: 1`")
+                Flaw(mark, "the file is empty", "write `version: 1`", code="E-POLICY-VERSION")
             )
         return node
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
         self._expect_plain(event)
         if depth > MAX_DEPTH:
-            self._end(event, f"nested over {MAX_DEPTH} deep", "no rule needs that")
+            self._end(
+                event,
+                f"nested over {MAX_DEPTH} levels deep",
+                "no rule needs that",
+                code="E-POLICY-YAML-FEATURE",
+            )
         mark = _mark(self._file, event.start_mark)
         match event:
             case yaml.ScalarEvent():
@@ -112,26 +126,45 @@ class _Builder:
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key = self._node(event, events, depth + 1)
             if not isinstance(key, Scalar):
-                self._end(event, "a list or table as a key", "write a word, then `:`")
+                self._end(
+                    event,
+                    "a list or table as a key",
+                    "write a word, then `:`",
+                    code="E-POLICY-YAML-FEATURE",
+                )
             value = self._node(next(events), events, depth + 1)
             if first := mark_by_key.get(key.text):
-                problem = f"{key.text!a} stands twice, first in line {first.line}"
-                self._flaws.append(Flaw(key.mark, problem, "keep one of the two"))
+                self._flaws.append(
+                    Flaw(
+                        key.mark,
+                        f"{key.text!a} appears twice, first in line {first.line}",
+                        "keep one of the two",
+                        code="E-POLICY-DUPLICATE",
+                    )
+                )
                 continue
             mark_by_key[key.text] = key.mark
             yield key, value
 
     def _expect_plain(self, event: yaml.Event) -> None:
-        """Refuse what makes a short file long, or turns text into something else."""
+        """Refuse anchors, aliases and tags: they make a short file long, or text another type."""
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             self._end(
-                event, "`&` and `*` name and repeat a part", "write it out, or put it in quotes"
+                event,
+                "anchors (`&`) and aliases (`*`) are not supported",
+                "write the value out; put text that begins with `&` or `*` in quotes",
+                code="E-POLICY-YAML-FEATURE",
             )
         if event.tag is not None:
-            self._end(event, f"the tag {event.tag!a}", 'leave it out; `"!…"` if it is text')
+            self._end(
+                event,
+                f"the tag {event.tag!a} is not supported",
+                'remove it; write text that begins with `!` in quotes: `"!…"`',
+                code="E-POLICY-YAML-FEATURE",
+            )
 
-    def _end(self, event: yaml.Event, problem: str, fix: str) -> NoReturn:
-        raise _FlawedError(Flaw(_mark(self._file, event.start_mark), problem, fix))
+    def _end(self, event: yaml.Event, problem: str, fix: str, *, code: str) -> NoReturn:
+        raise _FlawedError(Flaw(_mark(self._file, event.start_mark), problem, fix, code=code))
 
 
 def _mark(file: str, mark: yaml.Mark) -> SourcePosition:
@@ -140,8 +173,8 @@ def _mark(file: str, mark: yaml.Mark) -> SourcePosition:
 
 def _fix(error: yaml.MarkedYAMLError) -> str:
     if "alias" in str(error.context):
-        return 'put what begins with `*` in quotes, as `"*"`'
-    return "look at the line, and at the one before"
+        return 'put a text that begins with `*` in quotes: `"*"`'
+    return "correct the syntax in this line or the one before"
 
 
 def _one_line(error: Exception) -> str:

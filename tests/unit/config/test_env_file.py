@@ -48,18 +48,18 @@ WRONG = [
     ("export KEY", "", "no `=`"),
     ("export", "", "no `=`"),
     ("KEY: value", "", "no `=`"),
-    *((f"{key}=value", "", "no name of a secret") for key in NOT_A_KEY),
+    *((f"{key}=value", "", "no valid secret name") for key in NOT_A_KEY),
     ("KEY=", "", "nothing after the `=`"),
     ("KEY=  ", "", "nothing after the `=`"),
     ("KEY=''", "KEY", "nothing between the quotes"),
     ('KEY=""', "KEY", "nothing between the quotes"),
     ("KEY=va\0lue", "KEY", "a NUL"),
     ("KEY='va\0lue'", "KEY", "a NUL"),
-    ("KEY='value", "KEY", "does not end on its line"),
-    ("KEY='", "KEY", "does not end on its line"),
-    ('KEY="value', "KEY", "does not end on its line"),
-    (r'KEY="value\"', "KEY", "does not end on its line"),
-    ("KEY=\"value'", "KEY", "does not end on its line"),
+    ("KEY='value", "KEY", "is not closed on its line"),
+    ("KEY='", "KEY", "is not closed on its line"),
+    ('KEY="value', "KEY", "is not closed on its line"),
+    (r'KEY="value\"', "KEY", "is not closed on its line"),
+    ("KEY=\"value'", "KEY", "is not closed on its line"),
     ("KEY='value' # comment", "KEY", "after the closing quote"),
     ("KEY='it'\\''s'", "KEY", "after the closing quote"),  # a shell would join the two
     ('KEY="a"b', "KEY", "after the closing quote"),
@@ -104,8 +104,8 @@ def test_a_wrong_line_is_refused(line: str, key: str, problem: str) -> None:
 
 def test_a_key_stands_once() -> None:
     (second, third) = problems("KEY=a\nOTHER=b\nKEY=c\nKEY=a\n")
-    assert (second.table, second.key, second.problem) == ("line 3", "KEY", "also stands on line 1")
-    assert (third.table, third.key, third.problem) == ("line 4", "KEY", "also stands on line 1")
+    assert (second.table, second.key, second.problem) == ("line 3", "KEY", "is also set on line 1")
+    assert (third.table, third.key, third.problem) == ("line 4", "KEY", "is also set on line 1")
 
 
 def test_a_key_with_a_wrong_value_counts() -> None:

@@ -39,7 +39,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "agent = ['alice']", "agent", "no such setting"),
     (OURS, "instances = 'per-agent'", "instances", "no such setting"),
     (LIMITS, "memory_bytes = 5", "memory_bytes", "no such setting"),
-    (BARE, "", "", "needs `command` or `url`"),
+    (BARE, "", "", "needs either `command` or `url`"),
     (BARE, "url = 5", "url", "a number where text belongs"),
     (BARE, "command = ['/x']", "command", "a list where text belongs"),
     (BARE, "command = 'npx'", "command", "no PATH is searched"),
@@ -58,41 +58,41 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (BARE, "url = 'https://localhost/'", "url", "not a host name"),  # Squid lists names
     (BARE, "url = 'https://10.0.0.5/'", "url", "not a host name"),
     (BARE, "url = 'https://bücher.example/'", "url", "not an https URL"),
-    (BARE, "url = 'https://x.example/?key=${KEY}'", "url", "no place for a secret"),
+    (BARE, "url = 'https://x.example/?key=${KEY}'", "url", "cannot hold a secret"),
     (REMOTE, "headers = 'X-Key: 1'", "headers", "text where a table belongs"),
     (HEADERS, "X-Key = 1", "X-Key", "a number where text belongs"),
-    (HEADERS, "X-Key = ''", "X-Key", "not the value of a header"),
-    (HEADERS, "X-Key = ' a'", "X-Key", "not the value of a header"),
-    (HEADERS, "X-Key = '${KEY} '", "X-Key", "not the value of a header"),
-    (HEADERS, 'X-Key = "a\\r\\nHost: evil"', "X-Key", "not the value of a header"),
-    (HEADERS, 'X-Key = "a\\nb"', "X-Key", "not the value of a header"),
+    (HEADERS, "X-Key = ''", "X-Key", "not a valid header value"),
+    (HEADERS, "X-Key = ' a'", "X-Key", "not a valid header value"),
+    (HEADERS, "X-Key = '${KEY} '", "X-Key", "not a valid header value"),
+    (HEADERS, 'X-Key = "a\\r\\nHost: evil"', "X-Key", "not a valid header value"),
+    (HEADERS, 'X-Key = "a\\nb"', "X-Key", "not a valid header value"),
     (HEADERS, 'X-Key = "a\\u0000"', "X-Key", "a NUL"),
-    (HEADERS, "X-Key = 'é'", "X-Key", "not the value of a header"),
-    (HEADERS, "X-Key = '${key}'", "X-Key", "name of a secret"),
-    (HEADERS, "X-Key = '${KEY'", "X-Key", "without its `}`"),
-    (HEADERS, "'' = 'a'", "''", "name of a header"),
-    (HEADERS, "'X Key' = 'a'", "'X Key'", "name of a header"),
-    (HEADERS, "'X:' = 'a'", "'X:'", "name of a header"),
-    (HEADERS, '"X\\n" = "a"', r"'X\n'", "name of a header"),
-    (HEADERS, "'Ü' = 'a'", r"'\xdc'", "name of a header"),
-    (HEADERS, f"{'X' * 65} = 'a'", repr("X" * 65), "name of a header"),
-    (HEADERS, "X-Key = 'a'\nx-key = 'b'", "x-key", "case makes no difference"),
-    (HEADERS, "Host = 'a'", "'Host'", "is written by mcpwrap"),
-    (HEADERS, "content-length = '1'", "'content-length'", "is written by mcpwrap"),
-    (HEADERS, "Content-Type = 'a'", "'Content-Type'", "is written by mcpwrap"),
-    (HEADERS, "TRANSFER-ENCODING = 'a'", "'TRANSFER-ENCODING'", "is written by mcpwrap"),
-    (HEADERS, "Connection = 'a'", "'Connection'", "is written by mcpwrap"),
-    (HEADERS, "Proxy-Authorization = 'a'", "'Proxy-Authorization'", "is written by mcpwrap"),
-    (HEADERS, "TE = 'a'", "'TE'", "is written by mcpwrap"),
-    (HEADERS, "Accept = 'a'", "'Accept'", "is written by mcpwrap"),
-    (HEADERS, "Cookie = 'a'", "'Cookie'", "is written by mcpwrap"),
-    (HEADERS, "Mcp-Session-Id = 'a'", "'Mcp-Session-Id'", "is written by mcpwrap"),
-    (HEADERS, "mcp-param-x = 'a'", "'mcp-param-x'", "is written by mcpwrap"),
+    (HEADERS, "X-Key = 'é'", "X-Key", "not a valid header value"),
+    (HEADERS, "X-Key = '${key}'", "X-Key", "not a valid secret name"),
+    (HEADERS, "X-Key = '${KEY'", "X-Key", "without a closing `}`"),
+    (HEADERS, "'' = 'a'", "''", "not a valid header name"),
+    (HEADERS, "'X Key' = 'a'", "'X Key'", "not a valid header name"),
+    (HEADERS, "'X:' = 'a'", "'X:'", "not a valid header name"),
+    (HEADERS, '"X\\n" = "a"', r"'X\n'", "not a valid header name"),
+    (HEADERS, "'Ü' = 'a'", r"'\xdc'", "not a valid header name"),
+    (HEADERS, f"{'X' * 65} = 'a'", repr("X" * 65), "not a valid header name"),
+    (HEADERS, "X-Key = 'a'\nx-key = 'b'", "x-key", "header names ignore case"),
+    (HEADERS, "Host = 'a'", "'Host'", "is set by mcpwrap itself"),
+    (HEADERS, "content-length = '1'", "'content-length'", "is set by mcpwrap itself"),
+    (HEADERS, "Content-Type = 'a'", "'Content-Type'", "is set by mcpwrap itself"),
+    (HEADERS, "TRANSFER-ENCODING = 'a'", "'TRANSFER-ENCODING'", "is set by mcpwrap itself"),
+    (HEADERS, "Connection = 'a'", "'Connection'", "is set by mcpwrap itself"),
+    (HEADERS, "Proxy-Authorization = 'a'", "'Proxy-Authorization'", "is set by mcpwrap itself"),
+    (HEADERS, "TE = 'a'", "'TE'", "is set by mcpwrap itself"),
+    (HEADERS, "Accept = 'a'", "'Accept'", "is set by mcpwrap itself"),
+    (HEADERS, "Cookie = 'a'", "'Cookie'", "is set by mcpwrap itself"),
+    (HEADERS, "Mcp-Session-Id = 'a'", "'Mcp-Session-Id'", "is set by mcpwrap itself"),
+    (HEADERS, "mcp-param-x = 'a'", "'mcp-param-x'", "is set by mcpwrap itself"),
     (
         REMOTE,
         "bearer_token_env_var = 'T'\nheaders = { authorization = 'Basic ${A}' }",
         "bearer_token_env_var",
-        "`headers` has an Authorization too",
+        "`headers` has an Authorization header, too",
     ),
     (REMOTE_OURS, "direct = ['10.0.0.5:443']", "direct", "is for a program"),
     (REMOTE_OURS, "workspace = ['/home/alice/a:ro']", "workspace", "is for a program"),
@@ -100,15 +100,15 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (REMOTE_OURS, "umask = '0000'", "umask", "is for a program"),
     (REMOTE_OURS, "cache = true", "cache", "is for a program"),
     (REMOTE_OURS, "secret_files = ['KEY']", "secret_files", "is for a program"),
-    (REMOTE_OURS, "transparent = true", "transparent", "through its proxy alone"),
+    (REMOTE_OURS, "transparent = true", "transparent", "by its proxy only"),
     (REMOTE_OURS, "relay = 'direct'", "relay", "no descriptors to pass on"),
-    (REMOTE_OURS, "expose = 'sse'", "expose", "nothing that agents speak"),
-    (REMOTE_OURS, "requests = ['GET x.example/']", "requests", "nobody sees requests"),
-    (OURS, "expose = ''", "expose", "nothing that agents speak"),
+    (REMOTE_OURS, "expose = 'sse'", "expose", "cannot be exposed"),
+    (REMOTE_OURS, "requests = ['GET x.example/']", "requests", "visible only with `intercept`"),
+    (OURS, "expose = ''", "expose", "cannot be exposed"),
     (OURS, "expose = true", "expose", "true or false where text belongs"),
     (OURS, "expose = 'http'\nrelay = 'direct'", "relay", "no descriptors to pass on"),
-    (OURS, "direct = ['127.78.0.1:52100']", "direct[0]", "no address of a server"),
-    (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "name of a secret"),
+    (OURS, "direct = ['127.78.0.1:52100']", "direct[0]", "cannot be the address of a server"),
+    (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "not a valid secret name"),
     (LOCAL, "args = '--x'", "args", "text where a list"),
     (LOCAL, "args = ['--x', 5]", "args", "where a list of text belongs"),
     (LOCAL, "args = ['--key', '--token=${KEY}']", "args[1]", "a secret in an argument"),
@@ -119,30 +119,30 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (LOCAL, "cwd = '/home/'", "cwd", "not in its shortest form"),
     (LOCAL, "env = []", "env", "a list where a table belongs"),
     (ENV, "A = 5", "A", "a number where text belongs"),
-    (ENV, "A = '${'", "A", "without its `}`"),
-    (ENV, "A = '${KEY} ${KEY'", "A", "without its `}`"),
-    (ENV, "A = '${}'", "A", "name of a secret"),
-    (ENV, "A = '${${KEY}}'", "A", "name of a secret"),
-    (ENV, "A = '${key}'", "A", "name of a secret"),
-    (ENV, "1A = ''", "'1A'", "name of a variable"),
-    (ENV, "A-B = ''", "'A-B'", "name of a variable"),
-    (ENV, "'' = ''", "''", "name of a variable"),
-    (ENV, "'A=B' = ''", "'A=B'", "name of a variable"),
-    (ENV, "'É' = ''", "'É'", "name of a variable"),
-    (ENV, '"A\\n" = ""', r"'A\n'", "name of a variable"),
-    (LOCAL, "inherits = ['A B']", "inherits[0]", "name of a variable"),
+    (ENV, "A = '${'", "A", "without a closing `}`"),
+    (ENV, "A = '${KEY} ${KEY'", "A", "without a closing `}`"),
+    (ENV, "A = '${}'", "A", "not a valid secret name"),
+    (ENV, "A = '${${KEY}}'", "A", "not a valid secret name"),
+    (ENV, "A = '${key}'", "A", "not a valid secret name"),
+    (ENV, "1A = ''", "'1A'", "not a variable name"),
+    (ENV, "A-B = ''", "'A-B'", "not a variable name"),
+    (ENV, "'' = ''", "''", "not a variable name"),
+    (ENV, "'A=B' = ''", "'A=B'", "not a variable name"),
+    (ENV, "'É' = ''", "'É'", "not a variable name"),
+    (ENV, '"A\\n" = ""', r"'A\n'", "not a variable name"),
+    (LOCAL, "inherits = ['A B']", "inherits[0]", "not a variable name"),
     (LOCAL, "inherits = ['TZ', 'LD_PRELOAD']", "inherits[1]", "no agent may set it"),
     (LOCAL, "inherits_any = ['x', 'LD_PRELOAD']", "inherits_any[1]", "no agent may set it"),
     (LOCAL, "inherits_any = ['http_proxy']", "inherits_any[0]", "no agent may set it"),
     (LOCAL, "inherits_any = 'x'", "inherits_any", "text where a list"),
-    (LOCAL, "inherits = ['TZ']\ninherits_any = ['TZ']", "inherits_any", "TZ stands in `inherits`"),
+    (LOCAL, "inherits = ['TZ']\ninherits_any = ['TZ']", "inherits_any", "TZ is also in `inherits`"),
     *((LOCAL, f"inherits = ['{name}']", "inherits[0]", "display), and can decide which code runs")
       for name in STEERING),
-    *((LOCAL, f"inherits = ['{name}']", "inherits[0]", f"{name} is of no kind that any agent may")
+    *((LOCAL, f"inherits = ['{name}']", "inherits[0]", f"{name} is not of a kind that any")
       for name in ("x", "PROJECT", "tz", "LC_X", "TZDIR", "TERM_PROGRAM")),
     (OURS, "agents = 'alice'", "agents", "text where a list"),
-    (OURS, "agents = []", "agents", "an empty list: nobody"),
-    (OURS, "agents = ['alice', 'root']", "agents[1]", "root is no agent"),
+    (OURS, "agents = []", "agents", "an empty list"),
+    (OURS, "agents = ['alice', 'root']", "agents[1]", "root cannot be an agent"),
     (OURS, "agents = ['Alice']", "agents[0]", "not an account"),
     (OURS, "agents = ['1000']", "agents[0]", "not an account"),
     (OURS, "agents = ['@']", "agents[0]", "not an account"),
@@ -151,30 +151,30 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "egress = 'x.example'", "egress", "text where a list"),
     (OURS, "egress = ['x.example', '1.2.3.4']", "egress[1]", "not a host name"),
     (OURS, "egress = ['x.example:70000']", "egress[0]", "not a port"),
-    (OURS, "egress = ['@npm', '@cargo']", "egress[1]", "there is no group '@cargo'"),
+    (OURS, "egress = ['@npm', '@cargo']", "egress[1]", "'@cargo' is not a known group"),
     (OURS, "transparent = 'no'", "transparent", "text where true or false belongs"),
     (OURS, "cache = 1", "cache", "a number where true or false belongs"),
     (OURS, "intercept = 'yes'", "intercept", "text where true or false belongs"),
-    (OURS, "intercept = true", "intercept", "there is no `egress` to look into"),
+    (OURS, "intercept = true", "intercept", "there is no `egress` to inspect"),
     (OURS, "intercept = true\ndirect = ['10.0.0.5:443']", "intercept", "no `egress`"),
-    (OURS, f"{EGRESS}\nrequests = ['GET x.example/']", "requests", "nobody sees requests"),
-    (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "is not methods, host and path"),
+    (OURS, f"{EGRESS}\nrequests = ['GET x.example/']", "requests", "visible only with `intercept`"),
+    (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "methods, host and path"),
     (OURS, f"{OPENED}\nrequests = ['GET z.example/']", "requests", "z.example is not in `egress`"),
     # `*.y.example` is not y.example, as everywhere
     (OURS, f"{OPENED}\nrequests = ['GET y.example/']", "requests", "y.example is not in `egress`"),
     # where a group is, this machine says, and not the file
     (OURS, f"{OPENED}\nrequests = ['GET npm.example/']", "requests", "npm.example is not in"),
-    (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "no address of a server"),
+    (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "cannot be the address"),
     (OURS, "direct = ['db.example:5432']", "direct[0]", "not an address and port"),
-    (OURS, "workspace = ['/home/alice']", "workspace[0]", "how the folder is given"),
-    (OURS, "workspace = ['/home/alice:rwx']", "workspace[0]", "how the folder is given"),
+    (OURS, "workspace = ['/home/alice']", "workspace[0]", "does not end with `:rw` or `:ro`"),
+    (OURS, "workspace = ['/home/alice:rwx']", "workspace[0]", "does not end with `:rw` or `:ro`"),
     (OURS, "workspace = ['alice:rw']", "workspace[0]", "not an absolute path"),
     (OURS, "workspace = ['/home/../etc:ro']", "workspace[0]", "not in its shortest form"),
-    (OURS, "workspace = ['/:ro']", "workspace[0]", "the machine is nothing to give away"),
-    (OURS, "workspace = ['/etc:ro']", "workspace[0]", "/etc is nothing to give away"),
-    (OURS, "workspace = ['/run/user/1000/x:rw']", "workspace[0]", "/run is nothing to give away"),
+    (OURS, "workspace = ['/:ro']", "workspace[0]", "/ is a system directory"),
+    (OURS, "workspace = ['/etc:ro']", "workspace[0]", "/etc is a system directory"),
+    (OURS, "workspace = ['/run/user/1000/x:rw']", "workspace[0]", "/run is a system directory"),
     (OURS, 'workspace = ["/home/a\\n/b:rw"]', "workspace[0]", "control char"),
-    (OURS, "workspace = ['/a/b:ro', '/a/c:ro', '/a/b:rw']", "workspace", "/a/b stands twice"),
+    (OURS, "workspace = ['/a/b:ro', '/a/c:ro', '/a/b:rw']", "workspace", "/a/b is listed twice"),
     (OURS, "protect = 'yes'", "protect", "text where true or false belongs"),
     (OURS, "protect_instructions = 0", "protect_instructions", "a number where true or false"),
     (OURS, "umask = 27", "umask", "a number where text belongs"),
@@ -187,8 +187,8 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "state = 'yes'", "state", "text where true or false belongs"),
     (OURS, "state = 1", "state", "a number where true or false belongs"),
     (OURS, "shared = 1979-05-27", "shared", "a date where true or false belongs"),
-    (OURS, "secret_files = ['lower']", "secret_files[0]", "name of a secret"),
-    (OURS, "secret_files = ['../KEY']", "secret_files[0]", "name of a secret"),
+    (OURS, "secret_files = ['lower']", "secret_files[0]", "not a valid secret name"),
+    (OURS, "secret_files = ['../KEY']", "secret_files[0]", "not a valid secret name"),
     (OURS, "secret_files = ['KEY']", "secret_files", "no variable refers to KEY"),
     (OURS, "secret_files = 'KEY'", "secret_files", "text where a list"),
     (OURS, "idle_exit = 900", "idle_exit", "a number where text belongs"),
@@ -196,17 +196,17 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "idle_exit = ''", "idle_exit", "is not a time"),
     (OURS, "idle_exit_s = 900", "idle_exit_s", "no such setting"),
     (OURS, "allow_degraded = 'yes'", "allow_degraded", "text where true or false belongs"),
-    (OURS, "audit = 'none'", "audit", "'none' is no way to keep them"),
-    (OURS, "relay = ''", "relay", "is no relay"),
-    (OURS, "relay = 'none'", "relay", "'none' is no relay"),
+    (OURS, "audit = 'none'", "audit", "'none' is not a form in which the audit stores params"),
+    (OURS, "relay = ''", "relay", "is not a relay mode"),
+    (OURS, "relay = 'none'", "relay", "'none' is not a relay mode"),
     (OURS, "relay = true", "relay", "true or false where text belongs"),
     (OURS, "limits = 5", "limits", "a number where a table belongs"),
     (LIMITS, "memory = 1073741824", "memory", "a number where text belongs"),
     (LIMITS, "memory = '15M'", "memory", "not a size"),
     (LIMITS, "memory = '2T'", "memory", "not a size"),
     (LIMITS, "memory = '1GB'", "memory", "not a size"),
-    (LIMITS, "state = '1G'", "state", "there is no `state` to bound"),
-    (LIMITS, "cache = '1G'", "cache", "there is no `cache` to bound"),
+    (LIMITS, "state = '1G'", "state", "`state` is not set"),
+    (LIMITS, "cache = '1G'", "cache", "`cache` is not set"),
     (LIMITS, "memory = {}", "memory", "a table where text belongs"),
     (LIMITS, "cpu = 150", "cpu", "a number where text belongs"),
     (LIMITS, "cpu = '150'", "cpu", "not a share of a processor"),
@@ -227,7 +227,12 @@ WHOLE_FILES: list[tuple[str | bytes, str, str, str]] = [  # text, table, key, pa
     ("[egress]\nparents = 'x'", "[egress]", "parents", "no such setting"),
     ("[egress]\nparent = ['10.0.0.1:1']", "[egress]", "parent", "a list where text belongs"),
     ("[egress]\nparent = 'proxy.example:1'", "[egress]", "parent", "not an address and port"),
-    ("[egress]\nparent = '127.77.0.5:1'", "[egress]", "parent", "no address of a server"),
+    (
+        "[egress]\nparent = '127.77.0.5:1'",
+        "[egress]",
+        "parent",
+        "cannot be the address of a server",
+    ),
     ("approvals = true", "", "approvals", "true or false where a table belongs"),
     ("[approvals]\nsame_uid = 'yes'", "[approvals]", "same_uid", "text where true or false"),
     ("[approvals]\nsameuid = true", "[approvals]", "sameuid", "no such setting"),
@@ -304,19 +309,19 @@ def test_a_file_that_is_wrong_as_a_whole(
 def test_a_server_has_a_name_that_can_be_an_account(name: str) -> None:
     [found] = problems(source(f"[mcp_servers.{json.dumps(name)}]\ncommand = '/x'"))
     assert (found.table, found.key) == ("[mcp_servers]", repr(name))
-    assert "cannot be the name of a server" in found.problem
+    assert "is not a valid server name" in found.problem
 
 
 def test_a_server_is_a_command_or_a_url_and_not_both() -> None:
     both = problems(source("[mcp_servers.a]\ncommand = '/x'\nurl = 'https://x.example/'"))
-    assert both[0].problem == "needs `command` or `url`, and one only"
+    assert both[0].problem == "needs either `command` or `url`, not both"
 
 
 def test_a_server_stands_in_one_file_only() -> None:
     text = LOCAL.with_line("")
     [found] = problems(source(text, "a.toml"), source(text, "b.toml"))
     assert (found.file, found.table) == ("b.toml", "[mcp_servers.a]")
-    assert found.problem == "also stands in a.toml"
+    assert found.problem == "is also defined in a.toml"
 
 
 def test_requests_that_nobody_sees_to_a_host_that_is_not_there_are_told_thrice() -> None:
@@ -329,7 +334,7 @@ def test_one_file_only_says_who_approves() -> None:
     first, second = "[approvals]\nsame_uid = true", "[approvals]\nsame_uid = false"
     [found] = problems(source(first, "a.toml"), source(second, "b.toml"))
     assert (found.file, found.table, found.key) == ("b.toml", "[approvals]", "")
-    assert found.problem == "another file has this table too"
+    assert found.problem == "is also defined in another file"
 
 
 @pytest.mark.parametrize("other", ["10.0.0.1:3128", "10.0.0.2:3128"])
@@ -337,7 +342,7 @@ def test_one_file_only_names_the_parent(other: str) -> None:
     first, second = "[egress]\nparent = '10.0.0.1:3128'", f"[egress]\nparent = '{other}'"
     [found] = problems(source(first, "a.toml"), source(second, "b.toml"))
     assert (found.file, found.table, found.key) == ("b.toml", "[egress]", "parent")
-    assert found.problem == "another file names one too"
+    assert found.problem == "is also set in another file"
 
 
 @pytest.mark.parametrize(
@@ -356,7 +361,9 @@ def test_what_python_can_hardly_print_is_a_problem_too(text: str) -> None:
 
 def test_a_server_stands_once_in_a_file_too() -> None:
     found = problems(source("[[mcp_servers.a]]\ncommand = '/x'"))
-    assert str(found[0]).startswith("f.toml, [mcp_servers], a: a list where a table belongs\n")
+    assert str(found[0]).startswith(
+        "f.toml, [mcp_servers], a: a list where a table belongs [E-CONFIG-TYPE]\n"
+    )
 
 
 def test_there_is_a_last_server() -> None:
@@ -373,9 +380,9 @@ def test_a_problem_is_one_line_and_its_fix_another() -> None:
     with pytest.raises(ConfigError) as caught:
         parse([source(OURS.with_line("relay = 'none'") + "x = 1")])
     assert str(caught.value).splitlines() == [
-        "f.toml, [mcp_servers.a.mcpwrap], relay: 'none' is no relay",
+        "f.toml, [mcp_servers.a.mcpwrap], relay: 'none' is not a relay mode [E-CONFIG-CHOICE]",
         '  fix: write `"gate"` or `"direct"`',
-        "f.toml, [mcp_servers.a.mcpwrap], x: no such setting",
+        "f.toml, [mcp_servers.a.mcpwrap], x: no such setting [E-CONFIG-UNKNOWN-KEY]",
         f"  fix: write one of: {', '.join(OUR_KEYS)}",
         "2 problems; nothing was changed",
     ]

@@ -34,14 +34,14 @@ def test_each_server_is_a_text_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("raw", "wrong"),
     [
-        ("", "there is no server in it"),
-        ("[mcp_servers]", "there is no server in it"),
-        (f"[egress]\n{ONE}", r"\[egress\]: is nothing that can be proposed"),
-        (f"[egress]\nparent = '10.0.0.1:3128'\n{ONE}", r"\[egress\]: is nothing that can"),
-        (f"[approvals]\n{ONE}", r"\[approvals\]: is nothing that can"),
-        (f"[approvals]\nsame_uid = true\n{ONE}", r"\[approvals\]: is nothing that can"),
+        ("", "it has no server"),
+        ("[mcp_servers]", "it has no server"),
+        (f"[egress]\n{ONE}", r"\[egress\]: cannot be proposed"),
+        (f"[egress]\nparent = '10.0.0.1:3128'\n{ONE}", r"\[egress\]: cannot be proposed"),
+        (f"[approvals]\n{ONE}", r"\[approvals\]: cannot be proposed"),
+        (f"[approvals]\nsame_uid = true\n{ONE}", r"\[approvals\]: cannot be proposed"),
         (f"'other\\n\u202e' = 1\n{ONE}", r"'other\\\\n\\u202e': no such setting"),
-        (f"{ONE}[mcp_servers.'\u0430']\ncommand = '/x'", r"'\u0430': cannot be the name"),
+        (f"{ONE}[mcp_servers.'\u0430']\ncommand = '/x'", r"'\u0430': is not a valid server name"),
         (f"{ONE}password = 'x'", "password: no such setting"),
         (b"\xef\xbb\xbf" + ONE.encode(), "not TOML"),
         (b"\xff", "not UTF-8"),
@@ -50,7 +50,7 @@ def test_each_server_is_a_text_of_its_own() -> None:
             "".join(
                 f"[mcp_servers.a{n}]\ncommand = '/x'\nargs = ['{'x' * LONG}']\n" for n in range(2)
             ),
-            f"characters for a person to read, and {MAX_SHOWN_CHARS} are the most",
+            f"characters for a person to read; the limit is {MAX_SHOWN_CHARS}",
         ),
     ],
 )
@@ -68,22 +68,22 @@ OTHER = toml_of(parse([source(ONE.replace("a]", "b]"))]).servers["b"])
     [
         ({}, "no server, or too many"),
         ({"a": TEXT + "#" * MAX_SHOWN_CHARS}, "no server, or too many"),
-        ({"a\n": TEXT}, "characters that no name"),
-        ({"../a": TEXT}, "characters that no name"),
-        ({"\u0430": TEXT}, "characters that no name"),  # looks like an a
-        ({"": TEXT}, "characters that no name"),
-        ({"a": TEXT.replace("/x", "/\u202e")}, "characters that no name"),
-        ({"a": TEXT + "# \x1b[2J"}, "characters that no name"),
-        ({"a": TEXT + "\r"}, "characters that no name"),
-        ({"a": OTHER}, "another text"),
-        ({"a": TEXT + OTHER}, "another text"),
-        ({"a": TEXT + "[approvals]\nsame_uid = true\n"}, "another text"),
-        ({"a": TEXT + "[egress]\nparent = '10.0.0.1:3128'\n"}, "another text"),
-        ({"a": f"# agents = []\n{TEXT}"}, "another text"),
-        ({"a": TEXT.replace(" = ", "=")}, "another text"),
-        ({"a": TEXT.replace("/x", "\\u002fx")}, "another text"),
-        ({"a": TEXT.removesuffix("\n")}, "another text"),
-        ({"a": "", "b": OTHER}, "another text"),
+        ({"a\n": TEXT}, "characters that are not valid"),
+        ({"../a": TEXT}, "characters that are not valid"),
+        ({"\u0430": TEXT}, "characters that are not valid"),  # looks like an a
+        ({"": TEXT}, "characters that are not valid"),
+        ({"a": TEXT.replace("/x", "/\u202e")}, "characters that are not valid"),
+        ({"a": TEXT + "# \x1b[2J"}, "characters that are not valid"),
+        ({"a": TEXT + "\r"}, "characters that are not valid"),
+        ({"a": OTHER}, "a text that is not one server"),
+        ({"a": TEXT + OTHER}, "a text that is not one server"),
+        ({"a": TEXT + "[approvals]\nsame_uid = true\n"}, "a text that is not one server"),
+        ({"a": TEXT + "[egress]\nparent = '10.0.0.1:3128'\n"}, "a text that is not one server"),
+        ({"a": f"# agents = []\n{TEXT}"}, "a text that is not one server"),
+        ({"a": TEXT.replace(" = ", "=")}, "a text that is not one server"),
+        ({"a": TEXT.replace("/x", "\\u002fx")}, "a text that is not one server"),
+        ({"a": TEXT.removesuffix("\n")}, "a text that is not one server"),
+        ({"a": "", "b": OTHER}, "a text that is not one server"),
     ],
 )
 def test_what_the_reading_program_never_says_is_refused(texts: dict[str, str], why: str) -> None:
@@ -112,10 +112,13 @@ def test_whom_a_person_gives_secrets() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"a": {"C": "hidden"}}, "no secret 'C' of 'a'"),
-        ({"c": {"A": "hidden"}}, "no secret 'A' of 'c'"),
-        ({"b": {"B": "hidden"}}, "no secret 'B' of 'b'"),
-        ({"b": {next(iter(SECRETS["b"].secrets() - {"A"})): "hidden"}}, "no secret"),
+        ({"a": {"C": "hidden"}}, "does not refer to a secret 'C' of 'a'"),
+        ({"c": {"A": "hidden"}}, "does not refer to a secret 'A' of 'c'"),
+        ({"b": {"B": "hidden"}}, "does not refer to a secret 'B' of 'b'"),
+        (
+            {"b": {next(iter(SECRETS["b"].secrets() - {"A"})): "hidden"}},
+            "does not refer to a secret",
+        ),
         ({"a": {"\x1b[2J\u202e" + "x" * 99: "hidden"}}, r"'\\x1b\[2J\\u202ex{60,66} of 'a'"),
     ],
 )

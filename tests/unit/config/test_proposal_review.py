@@ -23,7 +23,7 @@ agents = ["alice", "bob", "@staff"]
 SEEN = """\
 '/home/alice/\\u202e.toml'
 proposes 2 servers, files, web. With `yes` this goes into /etc/mcpwrap/conf.d,
-and is applied, with all else that stands in /etc/mcpwrap:
+and is applied, with everything else in /etc/mcpwrap:
 
     [mcp_servers.files]
     command = "/usr/bin/node"
@@ -43,7 +43,7 @@ and is applied, with all else that stands in /etc/mcpwrap:
 
 Who can use it:
   files: alice alone
-  web: NOT alice ALONE: alice, and also bob, everybody in the group staff
+  web: NOT alice ALONE: alice, and also bob, all members of the group staff
 Secrets:
   files TOKEN: given
 Notes:
@@ -85,7 +85,7 @@ def test_what_there_is_none_of_has_no_heading() -> None:
     assert "Secrets" not in text
     assert "Notes" not in text
     assert "1 server, a. With" in text
-    assert "  a: everybody in the group mcpwrap\n" in text
+    assert "  a: all members of the group mcpwrap\n" in text
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_what_there_is_none_of_has_no_heading() -> None:
         ("alice", '["alice"]', "alice alone"),
         ("alice", '["alice", "alice"]', "alice alone"),
         ("alice", '["bob"]', "NOT alice ALONE: not alice, but bob"),
-        ("alice", '["@alice"]', "NOT alice ALONE: not alice, but everybody in the group alice"),
+        ("alice", '["@alice"]', "NOT alice ALONE: not alice, but all members of the group alice"),
         ("", '["alice"]', "alice"),
-        ("", '["alice", "@staff"]', "alice, everybody in the group staff"),
+        ("", '["alice", "@staff"]', "alice, all members of the group staff"),
     ],
 )
 def test_whoever_can_use_it_is_named(by: str, agents: str, said: str) -> None:

@@ -38,14 +38,14 @@ def test_how_a_person_logs_in(line: str, oauth: OAuth | None) -> None:
 @pytest.mark.parametrize(
     ("place", "line", "problem"),
     [
-        (OURS, "oauth = true", "is for a server with `url`"),
+        (OURS, "oauth = true", "is only valid for a server with `url`"),
         (REMOTE, "oauth = true", "no such setting"),
         (REMOTE_OURS, "oauth = 1", "a number where true or false belongs"),
         (REMOTE_OURS, "oauth = 'yes'", "text where true or false belongs"),
         (REMOTE_OURS, "oauth = { scope = 'a' }", "no such setting"),
         (REMOTE_OURS, "oauth = { scopes = 'a' }", "text where a list"),
-        (REMOTE_OURS, "oauth = { scopes = ['a b'] }", "cannot be a scope"),
-        (REMOTE_OURS, "oauth = { scopes = [''] }", "cannot be a scope"),
+        (REMOTE_OURS, "oauth = { scopes = ['a b'] }", "is not a valid scope"),
+        (REMOTE_OURS, "oauth = { scopes = [''] }", "is not a valid scope"),
         (REMOTE_OURS, "oauth = { client_id = '' }", "not a client id"),
         (REMOTE_OURS, "oauth = { client_id = 'é' }", "not a client id"),
         (REMOTE_OURS, "oauth = { client_id_metadata = 'http://x.example/c' }", "not an https"),
@@ -53,13 +53,13 @@ def test_how_a_person_logs_in(line: str, oauth: OAuth | None) -> None:
         (
             REMOTE_OURS,
             "oauth = { client_id = 'a', client_id_metadata = 'https://x.example/c' }",
-            "there is a `client_id` too",
+            "`client_id` is set, too",
         ),
-        (HEADERS, "authorization = 'x'\n[mcp_servers.a.mcpwrap]\noauth = true", "another Auth"),
+        (HEADERS, "authorization = 'x'\n[mcp_servers.a.mcpwrap]\noauth = true", "sets an Auth"),
         (
             REMOTE,
             "bearer_token_env_var = 'K'\n[mcp_servers.a.mcpwrap]\noauth = true",
-            "another Authorization",
+            "sets an Authorization header",
         ),
     ],
 )

@@ -1,1 +1,1 @@
-"""PURE: JSON, TOML and YAML documents as spans, edited in place."""
+"""PURE: JSON, TOML and YAML documents as spans of text, edited in place."""

@@ -1,4 +1,4 @@
-"""Positions of servers in the text of an agent's file: offsets, in characters."""
+"""Positions of servers in the text of agents' files, as offsets in characters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 from mcpwrap.errors import UsageError
 
 Language = Literal["json", "toml", "yaml"]
-Key = str | int  # of a table, or the place in a list
-MAX_DEPTH = 64  # of what is read value by value; real files have ten
+Key = str | int  # key of a table, or index of a list
+MAX_DEPTH = 64  # of nested values that this project's code parses; real files have ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,12 @@ class Opaque:
     """Value that is not interpreted: a date, an alias, a tag, a number out of range."""
 
     what: str
-    digest: str = ""  # of what an alias leads to, which may change where the alias does not
+    digest: str = ""  # of an alias's target, which may change while the alias does not
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Range of text, from the first character to behind the last."""
+    """Range of text; the end is exclusive."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Range of a key with its value, and the comma behind it, if there is one."""
+    """Range of a key with its value, and the position of the comma after it, if any."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class Member:
     key: str
     pieces: tuple[Piece, ...]
     value: Span | None  # None: in pieces
-    prefix: str = ""  # what stands before the key in a dotted one
+    prefix: str = ""  # the part of a dotted key before this key
     is_block_list: bool = False  # lines that begin with `-`
 
 
@@ -71,8 +71,8 @@ class ServerEntry:
     name: str
     path: tuple[Key, ...]  # in the data of the document
     value: object
-    members: tuple[Member, ...]  # none, if the value is no table
-    region: Span | None  # all of it; None: other things stand in between
+    members: tuple[Member, ...]  # empty if the value is not a table
+    region: Span | None  # the whole entry; None: it has other text in between
     form: SyntaxStyle
 
 
@@ -81,11 +81,11 @@ class Document(Protocol):
 
     @property
     def text(self) -> str:
-        """Return what it was read from, without a byte order mark."""
+        """Return the text of the file, without a byte order mark."""
 
     @property
     def data(self) -> object:
-        """Return what it says."""
+        """Return the parsed value."""
 
     def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table, or list, at these keys, in the order of the file."""
@@ -94,20 +94,19 @@ class Document(Protocol):
 class FileError(UsageError):
     """Failure to read or to rewrite an agent's file; nothing was changed."""
 
-    def __init__(self, problem: str, *, where: str, fix: str = "") -> None:
-        super().__init__(
-            problem, where=where, fix=fix or "mend it, or have the agent write it anew"
-        )
+    def __init__(self, problem: str, *, where: str, fix: str = "", code: str) -> None:
+        fix = fix or "correct the file, or let the agent write a new one"
+        super().__init__(problem, where=where, fix=fix, code=code)
 
 
 def where(file: str, text: str, offset: int) -> str:
-    """Return file, line and column for an error; both count from 1."""
+    """Return file, line and column for an error; the numbers count from 1."""
     line = text.count("\n", 0, offset) + 1
     return f"{file}:{line}:{offset - text.rfind(chr(10), 0, offset)}"
 
 
 def at_keys(data: object, keys: Sequence[Key]) -> object:
-    """Return what is at these keys; None, if there is nothing."""
+    """Return the value at these keys; None if it is absent."""
     for key in keys:
         if isinstance(data, dict):
             data = data.get(key)
@@ -119,6 +118,6 @@ def at_keys(data: object, keys: Sequence[Key]) -> object:
 
 
 def name_in(value: object) -> str:
-    """Return the name of an entry of a list; "" if it says none."""
+    """Return the name of an entry of a list; "" if it does not have one."""
     name = value.get("name") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""

@@ -1,7 +1,7 @@
 """Parser of JSON with comments and trailing commas, and the positions of servers in it.
 
-Comments and trailing commas become spaces; then it is JSON of the same length, and the parser of
-the standard library reports errors, and the end of each value. A repeated key is an error.
+Comments and trailing commas become spaces. The result is JSON of the same length, in which the
+parser of the standard library finds errors, and the end of each value. A repeated key is an error.
 """
 
 import re
@@ -24,8 +24,9 @@ from mcpwrap.config.agent_files.syntax.document import (
 )
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-# As much as has no comment; then one. As much as has no comma that is too many; then that.
-# Bounded, since `re` notes each round. Possessive ones would not, but match too little in 3.11.2.
+# Text without a comment; then a comment. Text without a trailing comma; then a trailing comma.
+# Repetitions are bounded, since `re` stores each round. Possessive ones would not be stored, but
+# match too little in Python 3.11.2.
 _NO_COMMENT = re.compile(rf'(?:[^"/]+|{_STRING}|/(?![/*])){{1,1000}}', re.DOTALL)
 _COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/", re.DOTALL)
 _NO_TRAILING = re.compile(
@@ -39,7 +40,7 @@ _MAX_DIGITS = 300  # over that a double is infinite
 
 
 class _JsonItem(NamedTuple):
-    """Position of a value in an object or a list, and its key. `key_start` is `start` in a list."""
+    """Key and position of a value in an object or a list. In a list, `key_start` is `start`."""
 
     key: str
     key_start: int
@@ -52,7 +53,7 @@ class _Texts(NamedTuple):
     """Two texts of the same file, with the same offsets."""
 
     spaced: str  # without comments
-    bare: str  # without trailing commas besides
+    bare: str  # without comments and trailing commas
 
 
 class _RepeatedError(ValueError):
@@ -67,16 +68,21 @@ class JsonDocument:
     """Parsed JSON file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Read it.
+        """Parse the text.
 
         Raises:
-            FileError: it is no JSON, or no object, or has a key twice.
+            FileError: it is not JSON, or not an object, or has a key twice.
         """
         self.text = text
         self._texts, self.data = _decoded(file, text)
         self._seen: dict[int, list[_JsonItem]] = {}
         if not isinstance(self.data, dict):
-            raise FileError("not a JSON object", where=f"{file}:1:1", fix="begin it with `{`")
+            raise FileError(
+                "not a JSON object",
+                where=f"{file}:1:1",
+                fix="begin it with `{`",
+                code="E-AGENT-FILE-SYNTAX",
+            )
 
     def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table, or list, at these keys."""
@@ -101,7 +107,7 @@ class JsonDocument:
         ]
 
     def _places(self, start: int) -> list[_JsonItem]:
-        """Return what is in the object or list there. To ask again costs nothing."""
+        """Return the values in the object or list at `start`. The result is cached."""
         if start not in self._seen:
             self._seen[start] = list(_places(self._texts, start))
         return self._seen[start]
@@ -113,7 +119,7 @@ class JsonDocument:
 
 
 def _decoded(file: str, text: str) -> tuple[_Texts, object]:
-    """Return the text without what only some readers take, and what it says."""
+    """Return the text without comments and trailing commas, and its value."""
     try:
         return _Texts(text, text), _DECODER.decode(text)
     except JSONDecodeError:
@@ -128,14 +134,14 @@ def _decoded(file: str, text: str) -> tuple[_Texts, object]:
 
 
 def _blanked(text: str, others: re.Pattern[str], unwanted: re.Pattern[str]) -> str:
-    """Return the text with spaces where something unwanted is; lines end where they did."""
+    """Return the text with spaces in place of unwanted text; line ends stay."""
     parts, at = [], 0
     while at < len(text):
         if found := others.match(text, at):
             parts.append(found[0])
         elif found := unwanted.match(text, at):
             parts.append(_NO_NEWLINE.sub(" ", found[0]))
-        else:  # no JSON from here on, and whoever decodes it will say so
+        else:  # not JSON from here on; the decoder reports it
             parts.append(text[at:])
             break
         at = found.end()
@@ -145,17 +151,31 @@ def _blanked(text: str, others: re.Pattern[str], unwanted: re.Pattern[str]) -> s
 def _refuse(file: str, texts: _Texts, error: Exception) -> NoReturn:
     match error:
         case JSONDecodeError():
-            offset, problem = error.pos, f"not JSON: {error.msg}"
+            raise FileError(
+                f"not JSON: {error.msg}; nothing was changed",
+                where=where(file, texts.bare, error.pos),
+                code="E-AGENT-FILE-SYNTAX",
+            ) from error
         case _RepeatedError():
             offset, key = _first_repeated(texts)
-            problem = f"{key!a} stands twice in one object"
+            raise FileError(
+                f"{key!a} appears twice in one object; nothing was changed",
+                where=where(file, texts.bare, offset),
+                code="E-AGENT-FILE-DUPLICATE-KEY",
+            ) from error
         case _NoNumberError():
             offset = next(m.start() for m in _NO_NUMBER.finditer(texts.bare) if m[1])
-            problem = f"not JSON: {error}"
+            raise FileError(
+                f"not JSON: {error}; nothing was changed",
+                where=where(file, texts.bare, offset),
+                code="E-AGENT-FILE-SYNTAX",
+            ) from error
         case _:
-            offset, problem = 0, "nested too deep"
-    place = where(file, texts.bare, offset)
-    raise FileError(f"{problem}; nothing was changed", where=place) from error
+            raise FileError(
+                "nested too deep; nothing was changed",
+                where=where(file, texts.bare, 0),
+                code="E-AGENT-FILE-NESTED",
+            ) from error
 
 
 def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -174,7 +194,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 _DECODER = JSONDecoder(object_pairs_hook=_table, parse_int=_integer, parse_constant=_no_number)
-_ENDS = JSONDecoder(parse_int=float)  # of any length, in no time
+_ENDS = JSONDecoder(parse_int=float)  # fast for a number of any length
 
 
 def _skip(bare: str, at: int) -> int:
@@ -183,7 +203,7 @@ def _skip(bare: str, at: int) -> int:
 
 
 def _places(texts: _Texts, start: int) -> Iterator[_JsonItem]:
-    """Yield what is in the object or list that begins at `start`, which is known to be one."""
+    """Yield the values in the object or list that is known to begin at `start`."""
     spaced, bare = texts
     is_object = bare[start] == "{"
     at = _skip(spaced, start + 1)
@@ -200,7 +220,7 @@ def _places(texts: _Texts, start: int) -> Iterator[_JsonItem]:
 
 
 def _first_repeated(texts: _Texts) -> tuple[int, str]:
-    """Return where a key stands twice. What follows it was not decoded, and may be no JSON."""
+    """Return offset and name of a repeated key. The text after it is not decoded: it may be bad."""
     nowhere = 0, "a key"
     try:
         return next(_repeated(texts, _skip(texts.bare, 0), 0), nowhere)
@@ -209,7 +229,7 @@ def _first_repeated(texts: _Texts) -> tuple[int, str]:
 
 
 def _repeated(texts: _Texts, start: int, depth: int) -> Iterator[tuple[int, str]]:
-    """Yield where keys stand that the same object already has, but for the deepest."""
+    """Yield the positions of keys that their object already has, down to MAX_DEPTH."""
     seen = set()
     for place in _places(texts, start) if depth < MAX_DEPTH else ():
         if texts.bare[start] == "{" and place.key in seen:

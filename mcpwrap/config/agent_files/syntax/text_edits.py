@@ -15,13 +15,13 @@ from mcpwrap.config.agent_files.syntax.document import (
 )
 
 _BLANKS = " \t"
-# What ends a line, or is not seen, for some readers of JSON, TOML or YAML.
+# Characters that end a line, or are invisible, for some readers of JSON, TOML or YAML.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class TextEdit(NamedTuple):
-    """Text edit: from `start` to `end` the text becomes `new`."""
+    """Text edit: the text from `start` to `end` becomes `new`."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class TextEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Change of one entry. `main` is a key of it, beside which new keys are put."""
+    """Change of one entry. New keys are inserted beside its key `main`."""
 
     entry: ServerEntry
     settings: Mapping[str, object]
@@ -38,13 +38,13 @@ class Change:
     main: str
 
     def value(self) -> dict[str, object]:
-        """Return what the entry then says."""
+        """Return the value of the entry after the change."""
         found = self.entry.value if isinstance(self.entry.value, dict) else {}
         return {k: v for k, v in found.items() if k not in self.dropped} | dict(self.settings)
 
 
 def apply_edits(text: str, splices: list[TextEdit]) -> str:
-    """Return the text with all of these done. They do not overlap."""
+    """Return the text after all of these edits, which do not overlap."""
     parts, at = [], 0
     for start, end, new in sorted(splices):
         parts += [text[at:start], new]
@@ -53,7 +53,7 @@ def apply_edits(text: str, splices: list[TextEdit]) -> str:
 
 
 def text_edits(text: str, change: Change) -> list[TextEdit]:
-    """Return what to do for a change of one entry."""
+    """Return the text edits for a change of one entry."""
     return list(_Editor(text, change).splices())
 
 
@@ -78,7 +78,7 @@ class _Editor:
         yield from self._new_keys()
         gone = [piece for member in self._gone for piece in member.pieces]
         if self._missing and self._main in self._gone:
-            gone.remove(self._first)  # what is new stands in its place
+            gone.remove(self._first)  # new keys replace it
         for piece in gone:
             yield self._without(piece)
         if self._form.has_commas:
@@ -112,7 +112,7 @@ class _Editor:
         return (" " if is_empty else "") + as_text(self._form, new)
 
     def _between(self) -> str:
-        """Return what stands between two keys here: a comma, or a new line, or both."""
+        """Return the separator of two keys in this entry: a comma, or a new line, or both."""
         start = self._line_start(self._first.start)
         before = self._text[start : self._first.start]
         comma = "," if self._form.has_commas else ""
@@ -121,7 +121,7 @@ class _Editor:
         return ", " if comma else self._eol() + " " * len(before)
 
     def _without(self, piece: Piece) -> TextEdit:
-        """Return how a key goes: with its line, unless something else is on it."""
+        """Return the edit that removes a key: with its line, unless that has other text."""
         start = self._line_start(piece.start)
         end = piece.end if piece.comma is None else piece.comma + 1
         has_line = not self._text[start : piece.start].strip(_BLANKS)
@@ -150,7 +150,7 @@ class _Editor:
         return TextEdit(start, self._next(line_end), "")  # there is no line before it
 
     def _without_last_comma(self, gone: list[Piece]) -> Iterator[TextEdit]:
-        """Yield the comma that would stand at the end now, and did not."""
+        """Yield the removal of the comma that would newly be the last thing in the table."""
         pieces = sorted(
             (p for m in self._change.entry.members for p in m.pieces), key=lambda p: p.start
         )
@@ -161,7 +161,7 @@ class _Editor:
             yield TextEdit(kept[-1].comma, kept[-1].comma + 1, "")
 
     def _next(self, line_end: int) -> int:
-        """Return where the next line begins."""
+        """Return the offset of the next line."""
         found = re.compile(r"\r?\n").match(self._text, line_end)
         return found.end() if found else line_end
 
@@ -178,16 +178,16 @@ class _Editor:
 
 
 def written(form: SyntaxStyle, key: str, value: object) -> str:
-    """Return a key and its value."""
+    """Return the text of a key and its value."""
     is_bare = form.language != "json" and _BARE_KEY.fullmatch(key)
     return f"{key if is_bare else _quoted(key)}{form.colon}{as_text(form, value)}"
 
 
 def as_text(form: SyntaxStyle, value: object) -> str:
-    """Return a value on one line. What JSON writes is YAML, and but for tables TOML too.
+    """Return a value as text on one line. JSON is also YAML, and except for tables also TOML.
 
     Raises:
-        ValueError: it cannot be written in this language.
+        ValueError: the value cannot be written in this language.
     """
     match value:
         case Opaque():

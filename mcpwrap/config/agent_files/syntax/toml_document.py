@@ -1,4 +1,4 @@
-"""Positions of servers in a TOML file, whose meaning tomli parses.
+"""Positions of servers in a TOML file. Its values are parsed by tomli.
 
 The code below only finds positions in a text that is known to be TOML, and reports no errors.
 """
@@ -36,7 +36,7 @@ _WORD = re.compile(
 _PART = re.compile("|".join([r"[A-Za-z0-9_-]+", *_STRINGS[2:]]))
 _KEY = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*\.[ \t]*(?:{_PART.pattern}))*")
 _BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")
-_TO_COMMA = re.compile(r"(?:\s|#[^\n]*)*(?=,)")  # of TOML 1.1, a comment may come before it
+_TO_COMMA = re.compile(r"(?:\s|#[^\n]*)*(?=,)")  # in TOML 1.1, a comment may precede it
 _SPACE = re.compile(r"[ \t]*")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -46,14 +46,14 @@ class _Statement:
     """Key with its value, or the header of a table."""
 
     path: tuple[str, ...]
-    key_starts: tuple[int, ...]  # of as many keys as are written here, the last of the path
+    key_starts: tuple[int, ...]  # offsets of the keys written here, which are the last of the path
     start: int
     end: int
     value: Span | None  # None: a header
     comma: int | None = None
 
     def key_start(self, level: int) -> int:
-        """Return where the key at this place of the path begins, if it is written here."""
+        """Return the offset of the key at this index of the path, which must be written here."""
         return self.key_starts[level - len(self.path) + len(self.key_starts)]
 
 
@@ -61,13 +61,15 @@ class TomlDocument:
     """Parsed TOML file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Read it.
+        """Parse the text.
 
         Raises:
-            FileError: it is no TOML.
+            FileError: it is too long, or not TOML.
         """
         if len(text) > MAX_BYTES:
-            raise FileError("over 1 MiB; nothing was changed", where=file)
+            raise FileError(
+                "over 1 MiB; nothing was changed", where=file, code="E-AGENT-FILE-TOO-LARGE"
+            )
         self.text = text
         self.data: dict[str, object] = _decoded(file, text)
         self._statements = list(_statements(text))
@@ -104,7 +106,7 @@ class TomlDocument:
     def _under(
         self, path: tuple[str, ...], statements: Iterable[_Statement]
     ) -> Iterator[_Statement]:
-        """Yield what is in a table, also out of an inline table that it is, or is in."""
+        """Yield the statements in a table, also if it is an inline table, or in one."""
         for statement in statements:
             if len(statement.path) > len(path) and statement.path[: len(path)] == path:
                 yield statement
@@ -112,7 +114,7 @@ class TomlDocument:
                 yield from self._under(path, _within(self.text, statement))
 
     def _region(self, found: list[_Statement]) -> Span | None:
-        """Return from where to where an entry goes, if nothing else is in between."""
+        """Return the span of an entry, if no other text is in between."""
         first = self._number_by_start.get(found[0].start, -1)
         if first < 0 or self._statements[first : first + len(found)] != found:
             return None
@@ -129,7 +131,9 @@ def _decoded(file: str, text: str) -> dict[str, object]:
         place = f"{file}:{line}:{column}" if line else where(file, text, len(text))
     except (ValueError, RecursionError):  # a number of thousands of digits
         problem, place = "nested too deep, or a number too long", f"{file}:1:1"
-    raise FileError(f"not TOML: {problem}; nothing was changed", where=place)
+    raise FileError(
+        f"not TOML: {problem}; nothing was changed", where=place, code="E-AGENT-FILE-SYNTAX"
+    )
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -166,7 +170,7 @@ def _unquoted(key: str) -> str:
 
 
 def _value_end(text: str, at: int) -> int:
-    """Return where the value ends that begins here."""
+    """Return the end of the value that begins at `at`."""
     depth, end = 0, at
     while found := _WORD.match(text, at):
         word = found[0]
@@ -181,7 +185,7 @@ def _value_end(text: str, at: int) -> int:
 
 
 def _within(text: str, outer: _Statement) -> Iterator[_Statement]:
-    """Yield what is in an inline table; nothing, if the value is none."""
+    """Yield the statements in an inline table; empty if the value is not an inline table."""
     span = outer.value
     if span is None or text[span.start] != "{":
         return
@@ -196,7 +200,7 @@ def _within(text: str, outer: _Statement) -> Iterator[_Statement]:
 
 
 def _members(text: str, level: int, statements: list[_Statement]) -> Iterator[Member]:
-    """Yield what stands in an entry, by key, in the order in which the keys come first."""
+    """Yield the members of an entry by key, in the order in which the keys appear first."""
     runs: dict[str, list[list[_Statement]]] = {}
     for key, run in groupby(statements, key=lambda statement: statement.path[level]):
         runs.setdefault(key, []).append(list(run))
@@ -214,7 +218,7 @@ def _members(text: str, level: int, statements: list[_Statement]) -> Iterator[Me
 
 
 def _pieces(run: list[_Statement]) -> Iterator[Piece]:
-    """Yield what is removed together: a table with all that is in it, or one key."""
+    """Yield the ranges to remove together: a table with all that is in it, or one key."""
     if run[0].value is None:
         yield Piece(run[0].start, run[-1].end, is_table=True)
         return

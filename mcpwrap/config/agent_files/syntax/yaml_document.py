@@ -1,4 +1,4 @@
-"""Positions of servers in a YAML file. Anchors, aliases and tags may be elsewhere in it."""
+"""Positions of servers in a YAML file. It may have anchors, aliases and tags in other places."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ from mcpwrap.config.agent_files.syntax.document import (
 
 MAX_BYTES = 1024 * 1024
 _COMMA = re.compile(r"(?:\s|#[^\n]*)*(,)")
-# What is no text where it has no quotes. Source: the core schema of YAML 1.2.
+# Unquoted words that are not text. Source: the core schema of YAML 1.2.
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -43,20 +43,22 @@ class _YamlNode:
     is_flow: bool = False
     keys: "tuple[tuple[str, int, _YamlNode], ...]" = ()
     items: "tuple[_YamlNode, ...]" = ()
-    digest: str = ""  # of what has an anchor
+    digest: str = ""  # of a value with an anchor
 
 
 class YamlDocument:
     """Parsed YAML file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Read it.
+        """Parse the text.
 
         Raises:
-            FileError: it is no YAML, or not one document, or has a key twice.
+            FileError: it is too long, not YAML, or not one document, or has a key twice.
         """
         if len(text) > MAX_BYTES:
-            raise FileError("over 1 MiB; nothing was changed", where=file)
+            raise FileError(
+                "over 1 MiB; nothing was changed", where=file, code="E-AGENT-FILE-TOO-LARGE"
+            )
         self.text = text
         self._top = _Reader(file, text).top()
         self.data = self._top.value
@@ -97,12 +99,12 @@ class YamlDocument:
 
 
 def _digest(place: _YamlNode) -> str:
-    """Return the SHA-256 of a value, in which aliases are digests: whole it may be endless."""
+    """Return the SHA-256 of a value with aliases as digests: expanded, it may be endless."""
     return hashlib.sha256(repr(_brief(place)).encode(errors="surrogatepass")).hexdigest()
 
 
 def _brief(place: _YamlNode) -> object:
-    """Return a value in which what has an anchor is a digest as well: none is read twice."""
+    """Return a value in which anchored values are digests, too: each value is hashed once."""
     if place.keys:
         return {key: _digest_or_brief(inner) for key, _, inner in place.keys}
     if place.items:
@@ -128,26 +130,36 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             offset = min(mark.index, len(self._text)) if mark else 0
-            raise self._wrong(f"not YAML: {error.problem}", offset) from error
+            raise self._wrong(
+                f"not YAML: {error.problem}", offset, code="E-AGENT-FILE-SYNTAX"
+            ) from error
         except (yaml.YAMLError, UnicodeError) as error:
-            raise self._wrong(f"not YAML: {' '.join(str(error).split())}", 0) from error
+            raise self._wrong(
+                f"not YAML: {' '.join(str(error).split())}", 0, code="E-AGENT-FILE-SYNTAX"
+            ) from error
 
     def _top(self, events: Iterator[yaml.Event]) -> _YamlNode:
         place = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if place is not None:
-                    raise self._wrong("a second document", event.start_mark.index)
+                    raise self._wrong(
+                        "a second document", event.start_mark.index, code="E-AGENT-FILE-SYNTAX"
+                    )
                 place = self._place(next(events), events, 0)
         return place or _YamlNode(None, 0, 0)
 
     def _place(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _YamlNode:
         start, end = event.start_mark.index, event.end_mark.index
         if depth > MAX_DEPTH:
-            raise self._wrong("nested too deep", start)
+            raise self._wrong("nested too deep", start, code="E-AGENT-FILE-NESTED")
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._digest_by_anchor:
-                raise self._wrong(f"not YAML: nothing is called &{event.anchor}", start)
+                raise self._wrong(
+                    f"not YAML: the anchor &{event.anchor} does not exist",
+                    start,
+                    code="E-AGENT-FILE-SYNTAX",
+                )
             return _YamlNode(Opaque("an alias", self._digest_by_anchor[event.anchor]), start, end)
         if event.anchor is None:
             return self._node(event, events, depth)
@@ -170,7 +182,7 @@ class _Reader:
         return found
 
     def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> _YamlNode:
-        if event.style in {"|", ">"}:  # it goes on to the next thing that is written
+        if event.style in {"|", ">"}:  # its event ends where the next token begins
             end = start + len(self._text[start:end].rstrip())
         value: object = event.value
         if event.implicit[0]:
@@ -194,22 +206,28 @@ class _Reader:
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key_start = event.start_mark.index
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._wrong("a list, table or alias as a key", key_start)
+                raise self._wrong(
+                    "a list, table or alias as a key", key_start, code="E-AGENT-FILE-SYNTAX"
+                )
             if event.value in seen:
-                raise self._wrong(f"{event.value!a} stands twice in one table", key_start)
+                raise self._wrong(
+                    f"{event.value!a} appears twice in one table",
+                    key_start,
+                    code="E-AGENT-FILE-DUPLICATE-KEY",
+                )
             seen.add(event.value)
             keys.append((event.value, key_start, self._place(next(events), events, depth + 1)))
         end = event.end_mark.index if is_flow or not keys else keys[-1][2].end
         value = {key: place.value for key, _, place in keys}
         return _YamlNode(value, start, end, is_flow, tuple(keys))
 
-    def _wrong(self, problem: str, offset: int) -> FileError:
+    def _wrong(self, problem: str, offset: int, *, code: str) -> FileError:
         place = where(self._file, self._text, offset)
-        return FileError(f"{problem}; nothing was changed", where=place)
+        return FileError(f"{problem}; nothing was changed", where=place, code=code)
 
 
 def _plain(text: str) -> object:
-    """Return what a text without quotes is."""
+    """Return the value of an unquoted text."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):

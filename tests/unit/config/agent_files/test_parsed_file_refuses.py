@@ -12,8 +12,8 @@ from mcpwrap.config.agent_files.syntax.document import FileError, Language
 ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b"", "f:1:1", "not JSON"),
     ("json", b"[]", "f:1:1", "not a JSON object"),
-    ("json", b'{"a": 1,\n "a": 2}', "f:2:2", "'a' stands twice in one object"),
-    ("json", b'{"a": [{"b": {"c": 1, "\\u0063": 2}}]}', "f:1:23", "'c' stands twice"),
+    ("json", b'{"a": 1,\n "a": 2}', "f:2:2", "'a' appears twice in one object"),
+    ("json", b'{"a": [{"b": {"c": 1, "\\u0063": 2}}]}', "f:1:23", "'c' appears twice"),
     ("json", b'{\n "a": tru }', "f:2:7", "not JSON: Expecting value"),
     ("json", b'{"a": 1 "b": 2}', "f:1:9", "not JSON: Expecting ',' delimiter"),
     ("json", b'{"a": NaN}', "f:1:7", "not JSON: NaN"),
@@ -25,13 +25,13 @@ ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b'{"a": [1,,]}', "f:1:11", "not JSON"),
     ("json", b"{'a': 1}", "f:1:2", "not JSON"),
     ("json", b'{"a": ' + b"[" * 100_000, "f:1:1", "nested too deep"),
-    # What follows a key that stands twice is not decoded: it may be anything, or nothing.
+    # What follows a key that appears twice is not decoded: it may be anything, or nothing.
     *[
         (
             "json",
             b'{"a":' * 70 + b'{"k":1,"k":2}' + b"}" * 69 + rest,
             "f:1:1",
-            "a key' stands twice",
+            "a key' appears twice",
         )
         for rest in (b',"b":nope}', b',"b":' + b"[" * 100_000, b',"b":1')
     ],
@@ -46,10 +46,10 @@ ROWS: list[tuple[Language, bytes, str, str]] = [
     ("toml", b"a = " + b"1" * 10_000, "f:1:1", "a number too long"),
     ("toml", b"\xef\xbb\xbf\xef\xbb\xbfa = 1", "f:1:1", "not TOML"),
     ("toml", b"#" * (1024 * 1024 + 1), "f", "over 1 MiB"),
-    ("yaml", b"a: 1\nb:\n  c: 2\n  c: 3\n", "f:4:3", "'c' stands twice in one table"),
+    ("yaml", b"a: 1\nb:\n  c: 2\n  c: 3\n", "f:4:3", "'c' appears twice in one table"),
     ("yaml", b"a: [1", "f:1:6", "not YAML"),
     ("yaml", b"a: 1\n\tb: 2\n", "f:2:1", "not YAML"),
-    ("yaml", b"a: 1\nb: *c\n", "f:2:4", "nothing is called &c"),
+    ("yaml", b"a: 1\nb: *c\n", "f:2:4", "the anchor &c does not exist"),
     ("yaml", b"a: \x07", "f:1:1", "not YAML"),
     ("yaml", b"a: 1\n---\nb: 2\n", "f:2:1", "a second document"),
     ("yaml", b"? [a]\n: b\n", "f:1:3", "a list, table or alias as a key"),

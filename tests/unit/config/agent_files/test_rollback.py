@@ -79,7 +79,7 @@ def test_what_leads_to_us_is_ours_whatever_it_says_besides(old: str, new: str, l
     done = back(STUBS.replace(old, new, 1).replace('"timeout": 1', '"timeout": 2'))
     assert done.back == (A, B)
     assert json.loads(done.content) == json.loads(BEFORE.replace(b'"timeout": 1', b'"timeout": 2'))
-    what = f"had {lost} beside the stub, which goes"
+    what = f"loses settings that were added beside the stub: {lost}"
     assert done.lost == ((RollbackConflict(A, what),) if lost else ())
 
 
@@ -105,7 +105,7 @@ def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) ->
 
 
 def test_what_is_gone_stays_gone() -> None:
-    gone = RollbackConflict(A, "is gone from the file, and stays gone")
+    gone = RollbackConflict(A, "was removed from the file, and is not restored")
     text = STUBS.replace('"a":', '"renamed":', 1)
     assert back(text).conflicts == (gone,)
     assert back("{}") == Rollback(b"{}", (), (gone, RollbackConflict(B, gone.what)))
@@ -149,7 +149,7 @@ def test_one_of_two_in_a_list_could_be_either() -> None:
     done = of_list(now, LIST.format("a", "b"))
     assert done.content == now.encode()
     assert [left.what for left in done.conflicts] == [
-        "is not the only one of its name now, and all stay as they are"
+        "is not the only entry of its name any more; all of them stay as they are"
     ]
 
 
@@ -158,5 +158,5 @@ def test_what_cannot_be_put_back_is_said() -> None:
     before = "s:\n  a:\n    command: x\n"
     now = f"s:\n  a:\n    command: &stub {STUB}\n    args: [a]\nother: *stub\n"
     now_file, before_file = (open_file("f", "yaml", text.encode()) for text in (now, before))
-    with pytest.raises(FileError, match="cannot be rewritten without changing more"):
+    with pytest.raises(FileError, match="cannot be rewritten without changing other text"):
         roll_back(now_file, before_file, [A], WORDS)

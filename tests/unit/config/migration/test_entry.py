@@ -104,13 +104,13 @@ def test_variables_that_an_agent_keeps_are_secrets() -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"command": "npx", "envFile": ".env"}, "its `envFile` cannot be read as one"),
-        ({"command": "npx", "env_vars": [{"name": "A"}]}, "`env_vars` says how it is started"),
+        ({"command": "npx", "envFile": ".env"}, "its `envFile` cannot be parsed"),
+        ({"command": "npx", "env_vars": [{"name": "A"}]}, "`env_vars` changes how it is started"),
         ({"type": "odd", "command": "npx"}, "`type` is 'odd'"),
-        ({"command": "npx", "env": {"ODD NAME": "x"}}, "cannot be the name of a variable"),
+        ({"command": "npx", "env": {"ODD NAME": "x"}}, "is not a variable name"),
         ({"command": "npx", "args": ["a\0b"]}, "a NUL"),
-        ({"url": "https://x.example/", "headers": {"Host": "x"}}, "is written by mcpwrap"),
-        ({"url": "https://x.example/", "headers": {"X Y": "a"}}, "cannot be the name of a header"),
+        ({"url": "https://x.example/", "headers": {"Host": "x"}}, "is set by mcpwrap itself"),
+        ({"url": "https://x.example/", "headers": {"X Y": "a"}}, "is not a valid header name"),
     ],
 )
 def test_what_is_refused(entry: object, why: str) -> None:

@@ -85,7 +85,7 @@ def test_a_url(
 @pytest.mark.parametrize(
     ("launch", "entry", "why"),
     [
-        (HttpTransport("http://localhost:3000/"), {}, "its URL cannot be one of ours"),
+        (HttpTransport("http://localhost:3000/"), {}, "mcpwrap does not accept its URL"),
         (HttpTransport("https://x.example/?api_key=s3cr3t"), {}, "its URL holds a secret"),
         (HttpTransport("https://u:s3cr3t@x.example/"), {}, "its URL holds a secret"),
         (
@@ -94,8 +94,12 @@ def test_a_url(
             "its URL holds a secret",
         ),  # nor is it quoted
         (HttpTransport("http://s3cr3t@x.example"), {}, "its URL holds a secret"),
-        (HttpTransport("https://${NONE}/"), {}, "only the agent knows"),
-        (HttpTransport(URL, {}, ("headersHelper",)), {}, "`headersHelper` says how it is reached"),
+        (HttpTransport("https://${NONE}/"), {}, "only the agent can resolve"),
+        (
+            HttpTransport(URL, {}, ("headersHelper",)),
+            {},
+            "`headersHelper` changes how it is reached",
+        ),
         (
             HttpTransport(URL, {}, ("auth",)),
             {"auth": {"CLIENT_ID": "x", "CLIENT_SECRET": "s3cr3t"}},

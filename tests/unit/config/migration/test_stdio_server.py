@@ -143,13 +143,13 @@ def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: 
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        (".ssh", "its person's keys or logins are there"),
+        (".ssh", "your keys or logins are there"),
         (".ssh/id_ed25519", "keys or logins"),
         (".local/share", "keys or logins"),  # somewhere in it
         (".config", "keys or logins"),
-        (".bashrc", "what is written there is run as its person"),
-        (".claude", "is run as its person"),
-        (".config/systemd/user", "is run as its person"),
+        (".bashrc", "files there are run under your account"),
+        (".claude", "are run under your account"),
+        (".config/systemd/user", "are run under your account"),
     ],
 )
 def test_what_no_entry_gets_by_naming_it(path: str, why: str) -> None:
@@ -188,7 +188,11 @@ def test_secrets_leave_it() -> None:
 @pytest.mark.parametrize(
     ("launch", "around", "why"),
     [
-        (StdioTransport("docker", ("run", "x")), AROUND, "a daemon starts its container as root"),
+        (
+            StdioTransport("docker", ("run", "x")),
+            AROUND,
+            "a daemon would start its container as root",
+        ),
         (StdioTransport("nothere"), replace(AROUND, program=None), "'nothere' is not found"),
         (StdioTransport("npx", ("--token", "abc")), AROUND, "its argument 2 holds a secret"),
         (StdioTransport("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
@@ -207,15 +211,15 @@ def test_secrets_leave_it() -> None:
         (
             StdioTransport("npx", (f"{HOME}/link",)),
             AROUND,
-            "behind a link: write '/data/alice' in its",
+            "behind a link: write '/data/alice' instead",
         ),
-        (StdioTransport("env", ("npx", "x")), AROUND, "make that the `command`"),
+        (StdioTransport("env", ("npx", "x")), AROUND, "write that as `command`"),
         (
             StdioTransport("flatpak", ("run", "x")),
             AROUND,
-            "needs rights that no server of ours gets",
+            "needs privileges, which a server never gets",
         ),
-        (StdioTransport("/snap/bin/npx", ("x",)), AROUND, "needs rights"),
+        (StdioTransport("/snap/bin/npx", ("x",)), AROUND, "needs privileges"),
     ],
 )
 def test_what_is_refused(launch: StdioTransport, around: EntryContext, why: str) -> None:
@@ -235,7 +239,7 @@ def test_what_the_agent_fills_in() -> None:
         StdioTransport("${X}"),
         StdioTransport("npx", cwd="${X}"),
     ):
-        with pytest.raises(MigrationError, match="only the agent knows"):
+        with pytest.raises(MigrationError, match="only the agent can resolve"):
             expanded(unknown, AROUND)
 
 
@@ -284,8 +288,8 @@ def test_the_home_that_a_server_would_take_for_its_own() -> None:
             [f"it may write all of {HOME}/new, which it needs to save {HOME}/new/notes.json"],
         ),
         (StdioTransport("node", (f"{HOME}/data", f"{HOME}/notes.json")), AROUND, []),
-        (StdioTransport("sh", ("-c", "cd x && y")), AROUND, ["what a shell is told"]),
-        (StdioTransport("sh", ("x.sh",)), AROUND, ["write 'x.sh' with its whole path"]),
+        (StdioTransport("sh", ("-c", "cd x && y")), AROUND, ["it is a line for a shell"]),
+        (StdioTransport("sh", ("x.sh",)), AROUND, ["write the absolute path of 'x.sh'"]),
         (StdioTransport("sh", ("x.sh",)), IN_SHOP, []),
         (StdioTransport("sh", (f"{SHOP}/x.sh", "--config=x.py")), AROUND, []),
     ],

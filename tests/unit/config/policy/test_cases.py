@@ -59,16 +59,16 @@ def test_what_a_case_says() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "problem"),
     [
-        ("", 1, 1, "nothing in it"),
+        ("", 1, 1, "the file is empty"),
         ("a: 1", 1, 1, "not a list of cases"),
         ("- 5", 1, 3, "a single value where a case belongs"),
         ("- {tool: t, expect: allow}", 1, 3, "without `server`"),
         ("- {server: s, tool: t}", 1, 3, "without `expect`"),
-        ("- {server: s, expect: allow}", 1, 3, "needs `tool` or `method`"),
-        ("- {server: s, tool: t, expect: maybe}", 1, 32, "is no outcome"),
-        ("- {server: s, tool: t, expect: allow, becomes: 1}", 1, 39, "nothing came back"),
-        ("- {server: s, method: a/b, params: 5, expect: allow}", 1, 28, "params are a table"),
-        ("- {server: s, tool: t, args: {}, expect: allow}", 1, 24, "has no 'args'"),
+        ("- {server: s, expect: allow}", 1, 3, "needs either `tool` or `method`"),
+        ("- {server: s, tool: t, expect: maybe}", 1, 32, "is not an outcome"),
+        ("- {server: s, tool: t, expect: allow, becomes: 1}", 1, 39, "`becomes` without `result`"),
+        ("- {server: s, method: a/b, params: 5, expect: allow}", 1, 28, "`params` is not a table"),
+        ("- {server: s, tool: t, args: {}, expect: allow}", 1, 24, "has no key 'args'"),
         ("- {server: s, tool: no, expect: allow}", 1, 21, "to some readers"),
     ],
 )

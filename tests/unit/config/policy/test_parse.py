@@ -240,7 +240,8 @@ PATH = "{arg: path, matches: /etc}"
     ],
 )
 def test_a_rule_on_everything_that_wants_an_argument_is_warned_of(rule: str, warned: str) -> None:
-    assert warnings(rule) == ([warned] if warned else [])
+    expected = [f"{warned} [E-POLICY-ARGUMENT-MISSING]"] if warned else []
+    assert warnings(rule) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from mcpwrap.config.policy.yaml_table import MAX_ITEMS
 
 # In each `«` is where the flaw is, and not part of the file.
 TOP: list[tuple[str, str]] = [
-    ("default: «allow_all", "is no default"),
+    ("default: «allow_all", "is not a default"),
     ("default: «no", "to some readers"),
     ("default: «[allow]", "a list where text belongs"),
-    ("«rulez: []", "has no 'rulez'"),
+    ("«rulez: []", "has no key 'rulez'"),
     ("observe: «5", "a number where text belongs"),
     ("observe: «[]", "an empty list"),
-    ("observe: [«'a b']", "is no glob"),
+    ("observe: [«'a b']", "is not a glob"),
     ("observe: «{a: b}", "a table where a list belongs"),
     ("rules: «{}", "a table where a list belongs"),
     ("rules:«", "nothing where a list belongs"),
@@ -28,53 +28,53 @@ TOP: list[tuple[str, str]] = [
     ("limits: «5", "a single value where `limits` belongs"),
     ("limits: «[]", "an empty list"),
     ("limits: «{}", "limits without a limit"),
-    ("limits: {«method: x/y, calls: 5/s}", "has no 'method'"),
+    ("limits: {«method: x/y, calls: 5/s}", "has no key 'method'"),
     ("limits: {calls: «5}", "a number where text belongs"),
-    ("limits: {calls: «5/day}", "is no rate"),
-    ("limits: {calls: «0/s}", "is no rate"),
+    ("limits: {calls: «5/day}", "is not a rate"),
+    ("limits: {calls: «0/s}", "is not a rate"),
     ("limits: {failures: «1" + 400 * "0" + "}", "too big"),
     ("limits: {calls: «10001/h}", "over 10000 calls"),
     ("limits: {«failures: 0}", "not a whole number"),
     ("limits: {«failures: true}", "not a whole number"),
     ("limits: {«failures: 5s}", "not a whole number"),
     ("limits: {failures: «0x5}", "to some readers"),
-    ("limits: {cool_down: «never}", "is no time"),
+    ("limits: {cool_down: «never}", "is not a time"),
     ("approval: «5m", "a single value where `approval` belongs"),
     ("approval: {expires: «5}", "a number where text belongs"),
-    ("approval: {expires: «never}", "is no time"),
+    ("approval: {expires: «never}", "is not a time"),
     ("approval: {expires: «9s}", "9 s"),
     ("approval: {expires: «25h}", "90000 s"),
     ("approval: {wait: «4s}", "4 s"),
     ("approval: {wait: «61m}", "3660 s"),
-    ("approval: {«after: 5s}", "has no 'after'"),
-    ("«version: 1", "stands twice"),
+    ("approval: {«after: 5s}", "has no key 'after'"),
+    ("«version: 1", "appears twice"),
 ]
 RULES: list[tuple[str, str]] = [
     ("«{tool: t, action: log}", "without a name"),
-    ("{name: «a b, tool: t, action: log}", "cannot be the name"),
-    ("{name: «default, tool: t, action: log}", "cannot be the name"),
+    ("{name: «a b, tool: t, action: log}", "is not a valid rule name"),
+    ("{name: «default, tool: t, action: log}", "is not a valid rule name"),
     ("{name: «5, tool: t, action: log}", "a number where text belongs"),
     ("«{name: a, tool: t}", "without `action`"),
-    ("{name: a, tool: t, action: «blok}", "is no action"),
-    ("«{name: a, action: log}", "needs `tool` or `method`"),
-    ("{name: a, tool: t, «method: x/y, action: log}", "needs `tool` or `method`"),
-    ("{name: a, method: «read_query, action: log}", "no method that is judged"),
-    ("{name: a, method: «server/discover, action: block}", "no method that is judged"),
-    ("{name: a, method: [«notifications/progress], action: log}", "no method that is judged"),
-    ("{name: a, method: «'x y', action: log}", "is no glob"),
-    ("{name: a, tool: «'^git', action: log}", "is no glob"),
-    ("{name: a, tool: [t, «'{a,b}'], action: log}", "is no glob"),
+    ("{name: a, tool: t, action: «blok}", "is not an action"),
+    ("«{name: a, action: log}", "needs either `tool` or `method`"),
+    ("{name: a, tool: t, «method: x/y, action: log}", "needs either `tool` or `method`"),
+    ("{name: a, method: «read_query, action: log}", "is not a method that is judged"),
+    ("{name: a, method: «server/discover, action: block}", "is not a method that is judged"),
+    ("{name: a, method: [«notifications/progress], action: log}", "is not a method that is judged"),
+    ("{name: a, method: «'x y', action: log}", "is not a glob"),
+    ("{name: a, tool: «'^git', action: log}", "is not a glob"),
+    ("{name: a, tool: [t, «'{a,b}'], action: log}", "is not a glob"),
     ("{name: a, tool: «on, action: log}", "to some readers"),
-    ("{name: a, tool: t, server: «'', action: log}", "is no glob"),
+    ("{name: a, tool: t, server: «'', action: log}", "is not a glob"),
     ("{name: a, tool: t, «action: hide, when: [{arg: a, equals: 1}]}", "hidden or not"),
     ("{name: a, method: x/y, «action: hide}", "hidden or not"),
     ("{name: a, tool: t, action: log, «observe: 1}", "a number where true or false"),
-    ("{name: a, tool: t, action: block, «ask_in_client: true}", "nobody is asked by this rule"),
+    ("{name: a, tool: t, action: block, «ask_in_client: true}", "does not ask for an approval"),
     ("{name: a, tool: t, action: allow_with_approval, «ask_in_client: 1}", "where true or false"),
-    ("{name: a, tool: t, action: log, message: «\"a\\e[2J\"}", "not seen"),
+    ("{name: a, tool: t, action: log, message: «\"a\\e[2J\"}", "not printable"),
     ("{name: a, tool: t, action: log, when: «{arg: a}}", "a table where a list belongs"),
     ("{name: a, tool: t, action: log, when: «[]}", "an empty list of conditions"),
-    ("{name: a, tool: t, action: log, «reason: x}", "a rule has no 'reason'"),
+    ("{name: a, tool: t, action: log, «reason: x}", "a rule has no key 'reason'"),
 ]  # fmt: skip
 CONDITIONS: list[tuple[str, str]] = [
     ("«{equals: 1}", "without `arg`"),
@@ -82,56 +82,62 @@ CONDITIONS: list[tuple[str, str]] = [
     ("«5", "a single value where a condition belongs"),
     ("{«arg: a}", "no test"),
     ("{arg: a, equals: 1, «matches: b}", "more than one test"),
-    ("{arg: «'a..b', equals: 1}", "is no path"),
-    ("{arg: «'', equals: 1}", "is no path"),
+    ("{arg: «'a..b', equals: 1}", "is not an argument path"),
+    ("{arg: «'', equals: 1}", "is not an argument path"),
     ("{arg: a, equals: «no}", "to some readers"),
-    ("{arg: a, «equal: 1, matches: b}", "has no 'equal'"),
-    ("{arg: a, «one_of: 5}", "no list of values"),
-    ("{arg: a, «one_of: []}", "no list of values"),
+    ("{arg: a, «equal: 1, matches: b}", "has no key 'equal'"),
+    ("{arg: a, «one_of: 5}", "not a list of values"),
+    ("{arg: a, «one_of: []}", "not a list of values"),
     ("{arg: a, one_of: «[5, yes]}", "to some readers"),
     ("{arg: a, matches: «'('}", "not a pattern of RE2"),
     ("{arg: a, matches: «'(?=a)'}", "not a pattern of RE2"),
     ("{arg: a, matches: «''}", "matches everything"),
     ("{arg: a, matches: «5}", "a number where text belongs"),
     ("{arg: a, length: «5}", "a single value where `length` belongs"),
-    ("{arg: a, length: «{}}", "no bound"),
+    ("{arg: a, length: «{}}", "neither `min` nor `max`"),
     ("{arg: a, length: {«min: -1}}", "not a whole number"),
     ("{arg: a, length: {«min: 1.5}}", "not a whole number"),
-    ("{arg: a, length: {«mim: 1, max: 2}}", "`length` has no 'mim'"),
-    ("{arg: a, range: {«min: 5, max: 4}}", "nothing is both"),
+    ("{arg: a, length: {«mim: 1, max: 2}}", "`length` has no key 'mim'"),
+    ("{arg: a, range: {«min: 5, max: 4}}", "`min` is greater than `max`"),
     ("{arg: a, range: {«min: '5'}}", "text where a number belongs"),
     ("{arg: a, range: {«max: true}}", "true or false where a number belongs"),
     ("{arg: a, inside: «x}", "not an absolute path"),
     ("{arg: a, inside: «/a/../b}", "not in its shortest form"),
-    ("{arg: a, sql: «select}", "no question about SQL"),
-    ("{arg: a, sql: drop, dialect: «oracle}", "no dialect that we know"),
-    ("{arg: a, equals: 1, «dialect: mysql}", "has no 'dialect'"),
-    ("{arg: a, not: «{}}", "`not` turns one test round"),
-    ("{arg: a, not: «{equals: 1, matches: a}}", "`not` turns one test round"),
-    ("{arg: a, not: «{not: {equals: 1}}}", "`not` turns one test round"),
+    ("{arg: a, sql: «select}", "is not a test of SQL"),
+    ("{arg: a, sql: drop, dialect: «oracle}", "is not a supported SQL dialect"),
+    ("{arg: a, equals: 1, «dialect: mysql}", "has no key 'dialect'"),
+    ("{arg: a, not: «{}}", "`not` takes exactly one test"),
+    ("{arg: a, not: «{equals: 1, matches: a}}", "`not` takes exactly one test"),
+    ("{arg: a, not: «{not: {equals: 1}}}", "`not` takes exactly one test"),
     ("{arg: a, not: «5}", "a single value where a test belongs"),
-    ("{arg: a, not: {equals: 1, «default: 1}}", "a test has no 'default'"),
-    ("{«not: {arg: 'a[*]', equals: 1}}", "keeps the rule off the others"),
+    ("{arg: a, not: {equals: 1, «default: 1}}", "a test has no key 'default'"),
+    ("{«not: {arg: 'a[*]', equals: 1}}", "keeps the rule from all others"),
     ("{not: «5}", "a single value where a condition belongs"),
-    ("{not: {arg: a, equals: 1}, «message: a}", "has no 'message'"),
-    ("{arg: 'a[*]', equals: 1, «default: 1}", "no default for each element"),
+    ("{not: {arg: a, equals: 1}, «message: a}", "has no key 'message'"),
+    ("{arg: 'a[*]', equals: 1, «default: 1}", "cannot have a `default`"),
 ]
 RESULTS: list[tuple[str, str]] = [
     ("«{name: a}", "a rule that does nothing"),
     ("«{max_bytes: 1M}", "without a name"),
     ("{name: a, max_bytes: «1000}", "a number where text belongs"),
-    ("{name: a, max_bytes: «1G}", "is no size"),
-    ("{name: a, control_characters: «drop}", "is no way with control characters"),
-    ("{name: a, redact: «'x*'}", "matches where there is nothing"),
+    ("{name: a, max_bytes: «1G}", "is not a size"),
+    ("{name: a, control_characters: «drop}", "is not a treatment of control characters"),
+    ("{name: a, redact: «'x*'}", "matches the empty text"),
     ("{name: a, redact: [«'[']}", "not a pattern"),
     ("{name: a, redact_keys: «[]}", "an empty list"),
-    ("{name: a, tool: t, «method: prompts/get, max_bytes: 1M}", "`tool` and `method` at once"),
+    ("{name: a, tool: t, «method: prompts/get, max_bytes: 1M}", "both `tool` and `method`"),
     ("{name: a, «method: resources/list, max_bytes: 1M}", "a rule that does nothing"),
     ("{name: a, «method: [initialize, 'tools/l*'], redact_keys: a}", "a rule that does nothing"),
-    ("{name: a, method: «ping, max_bytes: 1M}", "no method whose results are judged"),
-    ("{name: a, method: ['*', «'x/*'], max_bytes: 1M}", "no method whose results are judged"),
-    ("{name: a, method: «tasks/result, max_bytes: 1M}", "no method whose results are judged"),
-    ("{name: a, «when: [], max_bytes: 1M}", "has no 'when'"),
+    ("{name: a, method: «ping, max_bytes: 1M}", "matches no method whose results are judged"),
+    (
+        "{name: a, method: ['*', «'x/*'], max_bytes: 1M}",
+        "matches no method whose results are judged",
+    ),
+    (
+        "{name: a, method: «tasks/result, max_bytes: 1M}",
+        "matches no method whose results are judged",
+    ),
+    ("{name: a, «when: [], max_bytes: 1M}", "has no key 'when'"),
 ]
 
 
@@ -176,7 +182,7 @@ def test_a_file_says_which_version_it_is_in(text: str) -> None:
     found = flaws(text.replace("«", ""))
     assert (found[0].mark, found[0].problem) == (
         SourcePosition("0.yaml", 1, 1),
-        "not a version that we know",
+        "not a supported version",
     )
 
 
@@ -185,16 +191,16 @@ def test_no_element_of_a_list_speaks_for_the_others(action: str) -> None:
     rule = f"version: 1\nrules: [{{name: a, tool: t, action: {action}, when: [%s]}}]"
     one, none = "{arg: 'p[*]', inside: /a}", "{not: {arg: 'p[*]', inside: /a}}"
     [flaw] = flaws(rule % (one if action == "allow" else none))
-    assert "one element that is right" in flaw.problem
+    assert "one element that passes the test" in flaw.problem
 
 
 def test_what_holds_for_all_files_stands_in_one() -> None:
     text = "version: 1\ndefault: block\nobserve: a\nlimits: {failures: 3}"
     found = flaws(text, text)
     assert [flaw.problem for flaw in found] == [
-        "`default` also stands at 0.yaml:2:1",
-        "`observe` also stands at 0.yaml:3:1",
-        "`limits` also stands at 0.yaml:4:1",
+        "`default` is also set at 0.yaml:2:1",
+        "`observe` is also set at 0.yaml:3:1",
+        "`limits` is also set at 0.yaml:4:1",
     ]
     assert {flaw.mark.file for flaw in found} == {"1.yaml"}
 
@@ -203,13 +209,13 @@ def test_a_name_is_that_of_one_rule() -> None:
     rule = "version: 1\nrules: [{name: a, tool: t, action: log}]"
     [flaw] = flaws(rule, "version: 1\nresults: [{name: a, max_bytes: 1M}]")
     assert str(flaw.mark) == "1.yaml:2:12"
-    assert flaw.problem == "'a' is also the rule at 0.yaml:2:10"
+    assert flaw.problem == "'a' is also the name of the rule at 0.yaml:2:10"
 
 
 def test_there_is_a_last_rule() -> None:
     rules = "\n".join(f"- {{name: r{n}, tool: t, action: log}}" for n in range(MAX_ITEMS + 1))
     [flaw] = flaws(f"version: 1\nrules:\n{rules}")
-    assert "1001 of rules" in flaw.problem
+    assert "1001 rules" in flaw.problem
 
 
 def test_one_run_tells_everything_from_top_to_bottom() -> None:

@@ -48,26 +48,26 @@ def test_what_is_allowed(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "problem"),
     [
-        ("", 1, 1, "nothing in it"),
-        ("# only this", 1, 1, "nothing in it"),
+        ("", 1, 1, "the file is empty"),
+        ("# only this", 1, 1, "the file is empty"),
         ("a: [1", 2, 1, "not YAML"),
         ("a: 'x", 1, 6, "not YAML"),
         ("\ta: 1", 1, 1, "not YAML"),
         ("a: b: c", 1, 5, "not YAML"),
         ("a: 1\nb: \x07", 1, 1, "not YAML: unacceptable character"),
         (b"a: 1\nb: \xff", 2, 1, "not UTF-8"),
-        ("a: 1\na: 2", 2, 1, "'a' stands twice, first in line 1"),
-        ('a: {"b": 1, b: 2}', 1, 13, "'b' stands twice"),
+        ("a: 1\na: 2", 2, 1, "'a' appears twice, first in line 1"),
+        ('a: {"b": 1, b: 2}', 1, 13, "'b' appears twice"),
         ("a: 1\n---\nb: 2", 2, 1, "a second document"),
-        (LAUGHS, 1, 4, "`&` and `*`"),
-        ("a: *x", 1, 4, "`&` and `*`"),
+        (LAUGHS, 1, 4, "anchors (`&`) and aliases (`*`)"),
+        ("a: *x", 1, 4, "anchors (`&`) and aliases (`*`)"),
         ("tool: *", 1, 8, "not YAML"),
         ("a: !!int 5", 1, 4, "the tag 'tag:yaml.org,2002:int'"),
         ("a: !!python/object:os.system x", 1, 4, "the tag"),
         ("a: ! x", 1, 4, "the tag"),
         ("? [a]\n: b", 1, 3, "a list or table as a key"),
-        ("a: " + "[" * 500, 1, 36, "nested over 32 deep"),
-        ("- " * 500 + "x", 1, 67, "nested over 32 deep"),
+        ("a: " + "[" * 500, 1, 36, "nested over 32 levels deep"),
+        ("- " * 500 + "x", 1, 67, "nested over 32 levels deep"),
         ("#" * (MAX_BYTES + 1), 1, 1, "over 1 MiB"),
     ],
 )
@@ -80,13 +80,13 @@ def test_what_is_refused(text: str | bytes, line: int, column: int, problem: str
 
 def test_a_star_alone_wants_quotes() -> None:
     _, [flaw] = read("tool: *\n")
-    assert flaw.fix == 'put what begins with `*` in quotes, as `"*"`'
+    assert flaw.fix == 'put a text that begins with `*` in quotes: `"*"`'
 
 
 def test_what_is_deeper_than_the_parser_goes_is_refused_too() -> None:
     """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it tells us of the first."""
     _, [flaw] = read("a: " + "[" * 100_000)
-    assert re.search("nested over 32 deep|not YAML: .*nesting depth", flaw.problem)
+    assert re.search("nested over 32 levels deep|not YAML: .*nesting depth", flaw.problem)
 
 
 def test_there_is_a_last_level() -> None:

@@ -169,7 +169,7 @@ def test_yaml(before: str, after: str | None) -> None:
     ],
 )
 def test_what_would_change_more_is_refused(language: Language, text: str) -> None:
-    with pytest.raises(FileError, match="without changing more; nothing was changed"):
+    with pytest.raises(FileError, match="without changing other text; nothing was changed"):
         wrap(language, text)
 
 
@@ -281,5 +281,5 @@ def test_an_entry_is_put_back(language: Language, before: str, now: str, after: 
 def test_a_value_that_cannot_be_written_is_in_the_backup() -> None:
     before = '[s.a]\ncommand = "x"\nenv_vars = 1979-05-27\n'
     now = f'[s.a]\nk = 1\ncommand = "{S}"\nargs = ["a"]\n'
-    with pytest.raises(FileError, match="'a' had a date, which we cannot write; nothing was"):
+    with pytest.raises(FileError, match="'a' had a date, which mcpwrap cannot write; nothing was"):
         back("toml", before, now)
