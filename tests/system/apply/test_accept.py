@@ -290,17 +290,17 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
     [
         pytest.param(
             'ProposalAnswer(text_by_name={"a": "\\x1b[2J"})',
-            "characters that no name or no text has",
+            "characters that are not valid in a name",
             marks=KIND,
         ),
         pytest.param(
             'ProposalAnswer(text_by_name={"../a": "x = 1"})',
-            "characters that no name or no text has",
+            "characters that are not valid in a name",
             marks=KIND,
         ),
         (
             'ProposalAnswer(text_by_name={"a": "[approvals]\\nsame_uid = true\\n"})',
-            "another text than",
+            "a text that is not one server",
         ),
         pytest.param("ProposalAnswer()", "no server, or too many", marks=KIND),
         pytest.param(
@@ -377,12 +377,12 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
     [
         pytest.param(
             "[egress]\nparent = '10.0.0.1:3128'",
-            r"\[egress\]: is nothing that can be proposed",
+            r"\[egress\]: cannot be proposed",
             marks=KIND,
         ),
-        ("[approvals]\nsame_uid = true", r"\[approvals\]: is nothing that can be proposed"),
+        ("[approvals]\nsame_uid = true", r"\[approvals\]: cannot be proposed"),
         pytest.param("[other]", "other: no such setting", marks=KIND),
-        ("[mcp_servers.'../x']\ncommand = '/x'", "cannot be the name of a server"),
+        ("[mcp_servers.'../x']\ncommand = '/x'", "is not a valid server name"),
         ("[mcp_servers.b", "not TOML"),
         ("[mcp_servers.b]\ncommand = '/x'\nargs = ['\x1b[2J\u202e${X}']", "not TOML"),
         pytest.param(
@@ -465,10 +465,13 @@ def test_a_device_or_a_file_that_grows_for_ever_is_refused(machine: Machine) -> 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ('{"probed": {"OTHER": "hidden"}}', "the proposal has no secret 'OTHER' of 'probed'"),
+        (
+            '{"probed": {"OTHER": "hidden"}}',
+            "the proposal does not refer to a secret 'OTHER' of 'probed'",
+        ),
         pytest.param(
             '{"other": {"TOKEN": "hidden"}}',
-            "the proposal has no secret 'TOKEN' of 'other'",
+            "the proposal does not refer to a secret 'TOKEN' of 'other'",
             marks=KIND,
         ),
         pytest.param(

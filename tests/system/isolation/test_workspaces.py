@@ -536,7 +536,7 @@ REFUSALS = [  # what makes it, the folder, and what `apply` says
     ("ln -sfn /home/bob /home/alice/lb", "/home/alice/lb/x:ro", "is behind a symbolic link"),
     ("mkfifo /home/alice/ff; chown alice /home/alice/ff", "/home/alice/ff:ro", "neither a folder"),
     ("touch /home/alice/tt", "/home/alice/tt/x:ro", "a file is in the way"),
-    ("true", "/etc/ssl:ro", "/etc is nothing to give away"),
+    ("true", "/etc/ssl:ro", "/etc is a system directory"),
 ]
 
 

@@ -173,13 +173,13 @@ def test_an_env_file_sets_a_secret_for_each_server_that_declares_it(machine: Mac
     [
         pytest.param(NEW, "line 2: no `=`", id="no =", marks=SAME_KIND),
         pytest.param(
-            f"KEY='{NEW}", "line 2, KEY: a quote that does not end on its line", id="open quote"
+            f"KEY='{NEW}", "line 2, KEY: a quote that is not closed on its line", id="open quote"
         ),
         pytest.param("KEY=", "line 2: nothing after the `=`", id="empty", marks=SAME_KIND),
-        pytest.param(f"TOKEN={NEW}", "line 2, TOKEN: also stands on line 1", id="twice"),
+        pytest.param(f"TOKEN={NEW}", "line 2, TOKEN: is also set on line 1", id="twice"),
         pytest.param(
             f"{NEW}=x",
-            "line 2: no name of a secret before the `=`",
+            "line 2: no valid secret name before the `=`",
             id="no name",
             marks=SAME_KIND,
         ),

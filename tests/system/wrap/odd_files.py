@@ -36,7 +36,7 @@ REFUSED = (
     Refused(
         about="a key twice in one object",
         content=text(raw("probe"), raw("other"), raw("probe")).encode(),
-        said=_unread("6:5: 'probe' stands twice in one object"),
+        said=_unread("6:5: 'probe' appears twice in one object"),
     ),
     Refused(about="empty", content=b"", said=_unread("1:1: not JSON: Expecting value")),
     Refused(

@@ -22,7 +22,7 @@ def test_it_says_what_is_in_it_or_what_is_wrong() -> None:
     assert reading(ONE) == ProposalAnswer(text_by_name=texts_of(ONE))
     found = reading(b"[mcp_servers.a]\n")
     assert not found.text_by_name
-    assert "[mcp_servers.a]: needs `command` or `url`" in found.wrong
+    assert "[mcp_servers.a]: needs either `command` or `url`" in found.wrong
 
 
 def test_of_much_that_is_wrong_it_says_the_beginning() -> None:

@@ -34,7 +34,7 @@ def test_a_file_that_was_named_has_to_be_right(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         read_policy(None, tmp_path)
     (tmp_path / "bad.yaml").write_text("version: 2")
-    with pytest.raises(UsageError, match="not a version that we know"):
+    with pytest.raises(UsageError, match="not a supported version"):
         read_policy(tmp_path / "bad.yaml", tmp_path / "policy.yaml")
 
 

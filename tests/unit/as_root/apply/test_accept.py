@@ -191,8 +191,8 @@ def test_where_a_secret_cannot_be_sealed_its_server_is_not_defined_either(
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        ({"a": {"V": "hidden"}}, "no secret 'V' of 'a'"),
-        ({"b": {"T": "hidden"}}, "no secret 'T' of 'b'"),
+        ({"a": {"V": "hidden"}}, "does not refer to a secret 'V' of 'a'"),
+        ({"b": {"T": "hidden"}}, "does not refer to a secret 'T' of 'b'"),
         ({"a": {"T": ""}}, "the value of T cannot be used: empty"),
         ({"a": {"T": "x" * 40_000}}, "the value of T cannot be used: 40000 bytes"),
         ({"a": "hidden"}, "no secrets in the form"),
@@ -258,7 +258,7 @@ def test_a_proposal_of_over_1_mib_is_refused(machine: Machine) -> None:
 
 def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) -> None:
     said = machine.expect_refused("cannot be proposed", "[mcp_servers.a]\n[approvals]\n")
-    assert "\n  | the proposal, [mcp_servers.a]: needs `command` or `url`" in said
+    assert "\n  | the proposal, [mcp_servers.a]: needs either `command` or `url`" in said
     assert "\n  |   fix: write `command" in said
     assert said.splitlines()[-1].startswith("  fix: propose it again")
 
@@ -269,8 +269,11 @@ def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) ->
         ("{}", "answered what it never does"),
         ("", "answered what it never does"),
         ('{"text_by_name": {}}', "no server, or too many"),
-        ('{"text_by_name": {"a": "\\u001b[2J"}}', "characters that no name or no text has"),
-        ('{"text_by_name": {"a": "[approvals]\\nsame_uid = true\\n"}}', "another text than one"),
+        ('{"text_by_name": {"a": "\\u001b[2J"}}', "characters that are not valid in a name"),
+        (
+            '{"text_by_name": {"a": "[approvals]\\nsame_uid = true\\n"}}',
+            "a text that is not one server",
+        ),
     ],
 )
 def test_a_program_that_was_taken_over_puts_nothing_there(

@@ -244,7 +244,7 @@ def _elsewhere(home: Path) -> None:
         (_folder, "is not a plain file"),
         (_pipe, "is not a plain file"),
         (_broken, "2:18: not JSON: Expecting property name enclosed in double quotes"),
-        (_repeated, "1:10: 'a' stands twice in one object"),
+        (_repeated, "1:10: 'a' appears twice in one object"),
         (_long, "over 16 MiB"),
         (_long_in_a_project, "over 1 MiB"),
         (_elsewhere, "is '{home}/.ssh/mcp.json', by a link in a folder above it"),
@@ -331,7 +331,7 @@ def test_a_file_that_cannot_be_converted_is_an_error(home: Path) -> None:
     broken = put(home / "config.toml", "[mcp_servers.git]\n")
     error = converted(str(broken), "--client", "zed").exception
     assert isinstance(error, McpwrapError)
-    assert "needs `command` or `url`" in str(error)
+    assert "needs either `command` or `url`" in str(error)
     assert "is not one of" in str(converted(str(broken), "--client", "x").exception)
 
 

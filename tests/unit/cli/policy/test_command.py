@@ -69,7 +69,7 @@ def test_check_reports_every_flaw(files: Path) -> None:
     found = run("check", files / "bad.yaml")
     assert isinstance(found.exception, McpwrapError)
     assert found.exception.exit_code == 2
-    assert f"{files}/bad.yaml:2:1: a policy has no 'rulse'" in str(found.exception)
+    assert f"{files}/bad.yaml:2:1: a policy has no key 'rulse'" in str(found.exception)
     found = run("check", files / "bad.yaml", "--json")
     assert found.return_value == 2
     flaws = json.JSONDecoder().decode(found.output)["flaws"]

@@ -160,7 +160,7 @@ def test_an_entry_that_is_gone_stays_gone(home: Path, fixture: Path) -> None:
     done = run(home, "--all", "--yes")
     assert done.return_value == 0
     assert read_otherwise(language, path.read_bytes()) == {"other": 1}
-    assert "is gone from the file, and stays gone\n" in done.stdout
+    assert "was removed from the file, and is not restored\n" in done.stdout
     [backup] = names_kept(home)  # the only copy of the old entry
     kept_at = home / ".local/state/mcpwrap" / backup
     assert f"{path}: its backup stays in {kept_at}\n" in done.stdout
@@ -198,7 +198,7 @@ def test_a_setting_added_beside_the_stub_is_removed_and_named(home: Path) -> Non
     wrap(home, path, "cursor")
     path.write_text(path.read_text().replace('["git"]', '["git"], "env": {"B": "x"}'))
     done = run(home, "cursor", "--yes")
-    assert f"{path}: 'git' had B beside the stub, which goes\n" in done.stdout
+    assert f"{path}: 'git' loses settings that were added beside the stub: B\n" in done.stdout
     assert names_kept(home) == []
 
 
@@ -376,7 +376,7 @@ def _repeated(path: Path) -> None:
         (_link, "", "is a link to 'dotfile', and is not followed; nothing was changed"),
         (_read_only, "", "is read-only; nothing was changed"),
         (_broken, ":1:17", "not JSON: Expecting property name enclosed in double quotes"),
-        (_repeated, ":1:28", "'git' stands twice in one object"),
+        (_repeated, ":1:28", "'git' appears twice in one object"),
         (_long, "", "over 16 MiB; nothing was changed"),
         (_folder, "", "is not a plain file; nothing was changed"),
     ],

@@ -450,7 +450,7 @@ def test_what_an_agent_passes_on_it_goes_on_to_pass(root: Root, home: Path) -> N
         standalone_mode=False,
         obj={"PATH": "/usr/bin:/bin"},
     )
-    assert "had MORE beside the stub, which goes" in back.output
+    assert "loses settings that were added beside the stub: MORE" in back.output
     assert file.read_text() == before
 
 

@@ -22,8 +22,8 @@ from tests.unit.cli.root import Root
 
 SECRETS = ("s3cr3t", "t0p")
 NOTES = [
-    "it has no network; `--egress HOST` gives it one host",
-    "it starts what a shell is told, and what that needs of your home is not looked for",
+    "it has no network; `--egress HOST` allows one host",
+    "it is a line for a shell, and what that needs of your home was not examined",
 ]
 NOTHING = {"done": True, "files": [], "new": [], "notes": [], "proposal": None}
 
@@ -221,7 +221,7 @@ def test_files_that_stay_as_they_are(root: Root, home: Path) -> None:
     rows = {row["path"]: row for row in outcome(done)["files"]}
     assert "not JSON" in rows[str(broken)]["problem"]
     assert rows[str(broken)]["servers"] == []
-    assert "cannot be rewritten without changing more" in rows[str(tied)]["problem"]
+    assert "cannot be rewritten without changing other text" in rows[str(tied)]["problem"]
     assert [(s["name"], s["state"]) for s in rows[str(tied)]["servers"]] == [("a", "raw")]
     assert (outcome(done)["done"], done.return_value) == (False, 1)
 
