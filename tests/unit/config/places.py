@@ -36,7 +36,7 @@ def source(text: str | bytes, name: str = "f.toml") -> SourceFile:
     return SourceFile(name, text if isinstance(text, bytes) else text.encode())
 
 
-# Each makes some program run, load or reach what its value says.
+# Each makes some program run, load or reach what its value names.
 STEERING = (
     "NIX_LD", "GTK_MODULES", "QT_PLUGIN_PATH", "CORECLR_PROFILER", "JULIA_LOAD_PATH",
     "RUSTC_WRAPPER", "GOFLAGS", "LESSOPEN", "PAGER", "EDITOR", "SVN_SSH", "RSYNC_RSH",

@@ -1,4 +1,4 @@
-"""The seed file of secrets, row by row; no error message contains a part of it."""
+"""Parsing of mcp-secrets.env, row by row; no error message contains a part of it."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ UNDERSTOOD = [
     ("export \t KEY=value", "value"),
     ("\n# comment\n   # KEY=other\n\nKEY=value\n", "value"),
     ("KEY=two words", "two words"),
-    ("KEY=pass #word", "pass #word"),  # no comment: a password may be like this
+    ("KEY=pass #word", "pass #word"),  # not a comment: a password may have this
     ("KEY=#value", "#value"),
     ("KEY=a=b==", "a=b=="),
     ("KEY=$HOME ${HOME} `id` $(id)", "$HOME ${HOME} `id` $(id)"),
@@ -113,7 +113,7 @@ def test_a_key_with_a_wrong_value_counts() -> None:
     assert [problem.table for problem in found] == ["line 1", "line 2"]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_env_file("one\nKEY='\nGOOD=1\nkey=2\n", FILE)
     assert [problem.table for problem in caught.value.problems] == ["line 1", "line 2", "line 4"]

@@ -116,7 +116,7 @@ def remote(
     headers: dict[str, Template] | None = None,
     **ours: Any,
 ) -> Server:
-    """Return a server that is a URL; without more, what the shortest text says."""
+    """Return a server with a URL; by default that of the shortest text."""
     runs = RemoteServer(url=url, bearer_token_env_var=bearer_token_env_var, headers=headers or {})
     usual: dict[str, Any] = {"egress": (X,), "transparent": False}
     return Server(name="a", runs=runs, **(usual | ours))
@@ -140,7 +140,7 @@ RIGHT: list[tuple[Place, str, Server]] = [
         headers={"authorization": ("Basic ", SecretRef("A"))})),
     (REMOTE_OURS, "egress = ['x.example', 'y.example:8443', '@npm', 'x.example:443']", remote(
         egress=(X, Destination("y.example", 8443, with_subdomains=False), Group("npm")))),
-    (REMOTE_OURS, "expose = 'http'", remote(expose="http")),  # it is, in any case
+    (REMOTE_OURS, "expose = 'http'", remote(expose="http")),  # they have listeners anyway
     (REMOTE_OURS, "relay = 'gate'\ntransparent = false\nstate = false", remote()),
     (REMOTE_OURS, "intercept = true\nrequests = ['POST x.example/']", remote(
         intercept=True, requests=(AllowedRequest(("POST",), "x.example", "/"),))),

@@ -1,4 +1,4 @@
-"""Installed examples: the configuration is valid, and each policy does as its cases say."""
+"""Installed examples: the configuration is valid, and each policy passes its cases."""
 
 from pathlib import Path
 

@@ -160,9 +160,9 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, f"{EGRESS}\nrequests = ['GET x.example/']", "requests", "visible only with `intercept`"),
     (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "methods, host and path"),
     (OURS, f"{OPENED}\nrequests = ['GET z.example/']", "requests", "z.example is not in `egress`"),
-    # `*.y.example` is not y.example, as everywhere
+    # `*.y.example` does not include y.example, as everywhere
     (OURS, f"{OPENED}\nrequests = ['GET y.example/']", "requests", "y.example is not in `egress`"),
-    # where a group is, this machine says, and not the file
+    # the hosts of a group are in this machine's configuration, not in the file
     (OURS, f"{OPENED}\nrequests = ['GET npm.example/']", "requests", "npm.example is not in"),
     (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "cannot be the address"),
     (OURS, "direct = ['db.example:5432']", "direct[0]", "not an address and port"),
@@ -215,7 +215,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (LIMITS, "tasks = 0", "tasks", "not a whole number from 1 to 32768"),
     (LIMITS, "tasks = 32769", "tasks", "not a whole number from 1 to 32768"),
     (LIMITS, "tasks = 1.5", "tasks", "not a whole number"),
-    (LIMITS, "tasks = true", "tasks", "not a whole number"),  # to Python, true is 1
+    (LIMITS, "tasks = true", "tasks", "not a whole number"),  # in Python, true is 1
     (LIMITS, "sessions = -1", "sessions", "not a whole number from 1 to 1024"),
     (LIMITS, "sessions = 1025", "sessions", "not a whole number from 1 to 1024"),
     (LIMITS, "sessions = '5'", "sessions", "not a whole number"),
@@ -252,7 +252,7 @@ WHOLE_FILES: list[tuple[str | bytes, str, str, str]] = [  # text, table, key, pa
     (f"{'a.' * 100_000}a = 1", "", "", "nested too deeply"),  # took the standard library minutes
 ]
 
-BIG = "9" * 5000  # Python makes no number of over 4300 digits, and no digits of it
+BIG = "9" * 5000  # Python converts no number of over 4300 digits, in either direction
 
 
 def problems(*files: SourceFile) -> list[Problem]:
@@ -262,23 +262,21 @@ def problems(*files: SourceFile) -> list[Problem]:
 
 
 @pytest.mark.parametrize(("place", "line", "key", "fragment"), WRONG)
-def test_what_is_wrong_is_told_with_its_place(
-    place: Place, line: str, key: str, fragment: str
-) -> None:
+def test_an_error_has_its_position(place: Place, line: str, key: str, fragment: str) -> None:
     [found] = problems(source(place.with_line(line)))
     assert (found.file, found.table, found.key) == ("f.toml", place.table_of("a"), key)
     assert fragment in found.problem
     assert found.fix
 
 
-def test_one_run_tells_everything_that_is_wrong() -> None:
+def test_one_run_reports_all_errors() -> None:
     text = "".join(row[0].with_line(row[1], f"s{i}") for i, row in enumerate(WRONG))
     found = problems(source(text))
     expected = [(row[0].table_of(f"s{i}"), row[2]) for i, row in enumerate(WRONG)]
     assert sorted((problem.table, problem.key) for problem in found) == sorted(expected)
 
 
-def test_everything_that_is_wrong_in_one_server_is_told_too() -> None:
+def test_one_run_reports_all_errors_of_a_server() -> None:
     text = (
         "[mcp_servers.a]\nargs = ['${A}', '${B}']\nx = 1\n"
         "[mcp_servers.a.mcpwrap]\ny = 1\nlimits = { tasks = 0, sessions = 0, z = 1 }"
@@ -287,7 +285,7 @@ def test_everything_that_is_wrong_in_one_server_is_told_too() -> None:
     assert [problem.key for problem in problems(source(text))] == keys
 
 
-def test_each_secret_file_that_nothing_refers_to_is_told_with_what_to_write() -> None:
+def test_each_unreferenced_secret_file_is_reported_with_its_fix() -> None:
     ours = "[mcp_servers.a.mcpwrap]\nsecret_files = ['Z', 'KEY', 'A']"
     found = problems(source(ENV.with_line(f"X = '${{KEY}} $A'\n{ours}")))
     assert [(problem.problem, problem.fix) for problem in found] == [
@@ -324,13 +322,13 @@ def test_a_server_stands_in_one_file_only() -> None:
     assert found.problem == "is also defined in a.toml"
 
 
-def test_requests_that_nobody_sees_to_a_host_that_is_not_there_are_told_thrice() -> None:
+def test_ineffective_requests_to_an_unlisted_host_are_three_errors() -> None:
     found = problems(source(OURS.with_line("requests = ['GET x.example/']")))
     assert [problem.key for problem in found] == ["intercept", "requests", "requests"]
 
 
 def test_one_file_only_says_who_approves() -> None:
-    # of two tables the wider one would count, or the narrower: whichever it is, one is wrong
+    # whether the wider or the narrower of two tables counts, one author would be wrong
     first, second = "[approvals]\nsame_uid = true", "[approvals]\nsame_uid = false"
     [found] = problems(source(first, "a.toml"), source(second, "b.toml"))
     assert (found.file, found.table, found.key) == ("b.toml", "[approvals]", "")

@@ -1,4 +1,4 @@
-"""Content of a proposal: servers alone, of bounded size, and in canonical form."""
+"""Content of a proposal: only servers, of bounded size, and in canonical form."""
 
 import pytest
 
@@ -86,7 +86,7 @@ OTHER = toml_of(parse([source(ONE.replace("a]", "b]"))]).servers["b"])
         ({"a": "", "b": OTHER}, "a text that is not one server"),
     ],
 )
-def test_what_the_reading_program_never_says_is_refused(texts: dict[str, str], why: str) -> None:
+def test_malformed_output_of_the_reader_is_refused(texts: dict[str, str], why: str) -> None:
     with pytest.raises(UsageError, match=f"{why}.*nothing was changed"):
         servers_of(texts)
 
@@ -102,9 +102,9 @@ SECRETS = parse([source(
 )]).servers  # fmt: skip
 
 
-def test_whom_a_person_gives_secrets() -> None:
+def test_declared_secrets_are_accepted() -> None:
     assert settable(SECRETS["a"]) == ["A", "B"]
-    assert settable(SECRETS["b"]) == ["A"]  # the key of its logins is made
+    assert settable(SECRETS["b"]) == ["A"]  # mcpwrap makes the key of its logins
     expect_declared(SECRETS, {"a": {"A": "", "B": ""}, "b": {"A": ""}})
     expect_declared(SECRETS, {})
 

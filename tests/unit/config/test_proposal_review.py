@@ -99,7 +99,7 @@ def test_what_there_is_none_of_has_no_heading() -> None:
         ("", '["alice", "@staff"]', "alice, all members of the group staff"),
     ],
 )
-def test_whoever_can_use_it_is_named(by: str, agents: str, said: str) -> None:
+def test_all_users_are_named(by: str, agents: str, said: str) -> None:
     raw = f"[mcp_servers.a]\ncommand = '/x'\n[mcp_servers.a.mcpwrap]\nagents = {agents}\n"
     assert f"\n  a: {said}\n" in shown(offer(raw, by=by), 80)
 
@@ -114,7 +114,7 @@ FORGED = "egress = []"
 
 @pytest.mark.parametrize("columns", [0, 20, 40, 57, 80, 1000])
 def test_no_text_passes_as_another_line(columns: int) -> None:
-    """Blanks up to the edge of the window, and then what looks like a setting."""
+    """Blanks up to the edge of the window, and then text that looks like a setting."""
     spaces = [" " * n for n in range(20, 90)]
     values = [f"{space}    {FORGED}{' ' * 80}{FORGED}\\n{FORGED}" for space in spaces]
     args = ", ".join(f'"{value}"' for value in values)

@@ -1,4 +1,4 @@
-"""Server written as TOML: parsed again it is the same server, and the text is plain ASCII."""
+"""Server written as TOML: it parses to the same server, and the text is plain ASCII."""
 
 import re
 import string
@@ -120,9 +120,9 @@ def test_every_setting_is_written_one_way(text: str) -> None:
     ("setting", "written"),
     [
         ('idle_exit = "3600s"', 'idle_exit = "1h"'),
-        ('idle_exit = "9999m"', 'idle_exit = "9999m"'),  # 10 000 minutes could not be read again
+        ('idle_exit = "9999m"', 'idle_exit = "9999m"'),  # 10 000 minutes could not be parsed
         ('idle_exit = "61s"', 'idle_exit = "61s"'),
-        ('idle_exit = "15m"', "workspace = []"),  # as usual
+        ('idle_exit = "15m"', "workspace = []"),  # the default
         ('limits.memory = "1024M"', "workspace = []"),
         ('limits.memory = "999999K"', 'limits = { memory = "999999K" }'),
         ('limits.memory = "1T"', 'limits = { memory = "1T" }'),
@@ -140,7 +140,7 @@ def test_a_value_with_several_spellings_has_one(setting: str, written: str) -> N
     [
         ("oauth = true", "oauth = true\n"),
         ("oauth = false", '["@mcpwrap"]\n'),
-        ("egress = ['x.example']", '["@mcpwrap"]\n'),  # its own host is in the list anyway
+        ("egress = ['x.example']", '["@mcpwrap"]\n'),  # its own host is always in the list
         ("egress = ['x.example:1']", 'egress = ["x.example:1"]\n'),
     ],
 )
@@ -150,7 +150,7 @@ def test_of_a_server_elsewhere_its_own_host_is_not_listed(ours: str, written: st
 
 
 def test_what_parse_would_refuse_is_shown_nevertheless() -> None:
-    """Who makes a server by hand that cannot be is told by `parse`, and not by a missing line."""
+    """An invalid server that was made by hand is reported by `parse`, not by a missing line."""
     odd = Server(
         name="a",
         runs=RemoteServer(url="https://x.example/"),

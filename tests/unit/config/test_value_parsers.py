@@ -1,4 +1,4 @@
-"""The grammars of single values, row by row."""
+"""Syntax of single values, row by row."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.unit.config.places import STEERING
 WRONG: dict[Callable[[str], object], list[str]] = {
     value_parsers.destination: [
         "",
-        "localhost",  # no dot: somebody's search list decides what it is
+        "localhost",  # no dot: a search list of the resolver would decide its meaning
         "1.2.3.4",
         "1.2.3.4:443",
         "[::1]:443",
@@ -58,7 +58,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "10.0.0.5:65536",
         "10.0.0.5:5432\n",
         "10.0.0:5432",
-        "10.0.0.05:5432",  # octal to some
+        "10.0.0.05:5432",  # octal to some parsers
         "10.0.0.0/8:5432",
         "*:5432",
         "db.example:5432",
@@ -66,24 +66,24 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "[10.0.0.5]:5432",
         "[fd00::5]",
         "[fd00::5:5432",
-        "[fe80::1%eth0]:5432",  # a scope is no part of a literal that nft takes
+        "[fe80::1%eth0]:5432",  # nft takes no literal with a scope
         "[fe80::1%a } accept; {]:5432",  # and it may be any text
-        "127.77.0.5:3128",  # the way out of another wrapper
+        "127.77.0.5:3128",  # another wrapper's egress address
         "127.77.255.255:443",
-        "127.78.0.1:52100",  # where an agent is heard
+        "127.78.0.1:52100",  # the address of a listener
         "0.0.0.0:5432",  # to connect(2), this machine
         "[::]:5432",
         "224.0.0.1:5432",
         "239.255.255.255:5432",
         "[ff02::1]:5432",
-        "[::ffff:10.0.0.5]:5432",  # IPv4 after all, which the rules for IPv6 never see
+        "[::ffff:10.0.0.5]:5432",  # leaves as IPv4, which the rules for IPv6 never see
         "[::ffff:127.77.0.5]:3128",
         "[::10.0.0.5]:5432",
     ],
     value_parsers.parent: [
         "",
         "10.0.0.1",
-        "proxy.example:3128",  # a name would have to be resolved before Squid is asked
+        "proxy.example:3128",  # a name would have to be resolved before Squid is reached
         "https://10.0.0.1:3128",
         "http://10.0.0.1",
         "http://10.0.0.1:3128/",
@@ -120,7 +120,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "GET, api.example.com/v1",
         "GE* api.example.com/v1",
         "*,GET api.example.com/v1",
-        "CONNECT api.example.com/v1",  # a way out of the judging
+        "CONNECT api.example.com/v1",  # a tunnel, whose content would not be judged
         "TRACE api.example.com/v1",
         "GET https://api.example.com/v1",
         "GET *.example.com/v1",
@@ -151,7 +151,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "NODE_PATH",
         "NODE_EXTRA_CA_CERTS",
         "NPM_CONFIG_REGISTRY",
-        "npm_config_registry",  # how npm itself writes it; npm minds no case
+        "npm_config_registry",  # npm's own spelling; npm ignores case
         "PYTHONPATH",
         "PYTHONSTARTUP",
         "PERL5LIB",
@@ -204,7 +204,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "15",
         "m",
         "0",
-        "0s",  # at once, or never? the one is of no use, and the other has a word
+        "0s",  # at once, or never? the first is useless, and the second is `never`
         "-1s",
         "1.5h",
         "015m",
@@ -254,7 +254,7 @@ def test_a_destination_is_understood(text: str, destination: Destination) -> Non
     ("text", "direct"),
     [
         ("10.0.0.5:1", Direct("10.0.0.5", 1)),
-        ("[0:0::1]:65535", Direct("::1", 65535)),  # written in one way only
+        ("[0:0::1]:65535", Direct("::1", 65535)),  # becomes the canonical spelling
         ("127.0.0.1:5432", Direct("127.0.0.1", 5432)),
         ("127.76.255.255:1", Direct("127.76.255.255", 1)),
         ("127.79.0.0:1", Direct("127.79.0.0", 1)),
@@ -269,7 +269,7 @@ def test_a_direct_address_is_understood(text: str, direct: Direct) -> None:
     ("text", "parent"),
     [
         ("10.0.0.1:3128", Direct("10.0.0.1", 3128)),
-        ("http://10.0.0.1:3128", Direct("10.0.0.1", 3128)),  # as it stands in https_proxy
+        ("http://10.0.0.1:3128", Direct("10.0.0.1", 3128)),  # as in https_proxy
         ("http://[fd00::1]:80", Direct("fd00::1", 80)),
     ],
 )

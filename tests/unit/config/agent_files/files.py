@@ -1,4 +1,4 @@
-"""Sample files of agents, and other parsers of them than ours."""
+"""Sample files of agents, and independent parsers of them."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def read_otherwise(language: Language, content: bytes) -> object:
 
 
 def _plain_json(text: str) -> str:
-    """Take out comments and trailing commas, one character after the other."""
+    """Remove comments and trailing commas, character by character."""
     out: list[str] = []
     at, in_string = 0, False
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Parsing of an entry, in each agent's vocabulary; and entries that are no server to run."""
+"""Parsing of an entry, with each agent's keys; and entries that are not a server to run."""
 
 import pytest
 
@@ -114,7 +114,7 @@ def test_an_entry_is_read(agent: str, value: object, launch: Transport) -> None:
             Stub("git", ("TZ",)),
             {"command": STUB, "args": ["git"], "env_vars": ["TZ"]},
         ),
-        ("goose", Stub("git", ("TZ",)), GOOSE),  # which passes on what it is given
+        ("goose", Stub("git", ("TZ",)), GOOSE),  # which passes its own variables on
         ("goose", Stub("git"), GOOSE),
         ("continue", Stub("git"), {"name": "git", "command": STUB, "args": ["git"]}),
     ],
@@ -130,7 +130,7 @@ def test_a_new_entry_is_in_the_words_of_the_agent(
 @pytest.mark.parametrize(
     ("agent", "value", "target", "dropped"),
     [
-        # An agent without a word for programs has the one for URLs taken away.
+        # For an agent without a type for programs, the type for URLs is removed.
         ("devin", {"transport": "http", "url": "u"}, Stub("a"), {"url", "transport"}),
         ("kiro", {"type": "http", "url": "u"}, Stub("a"), {"url"}),
         ("kiro", {"type": "stdio", "command": "u"}, Stub("a"), set()),

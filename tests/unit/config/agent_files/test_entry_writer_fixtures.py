@@ -1,4 +1,4 @@
-"""A realistic file of each agent: wrapped, checked, put back; only wrapped entries differ."""
+"""Realistic file of each agent: wrapped, checked, put back; only wrapped entries differ."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tests.unit.config.agent_files.files import (
 )
 
 SECRET = "s3cr3t"
-# How many servers each file has, and how many entries that are none.
+# The number of servers in each file, and of entries that are not servers.
 EXPECTED = {
     "amp": (2, 0),
     "antigravity": (2, 0),
@@ -70,7 +70,7 @@ def test_each_server_is_found(path: Path) -> None:
 
 
 def comparable(data: object, path: Path) -> object:
-    """Return our data as another reader has it, where that follows aliases."""
+    """Return our data in the form of another parser, which follows aliases."""
     if path.stem == "continue" and isinstance(data, dict):
         other = read_otherwise("yaml", path.read_bytes())
         assert isinstance(other, dict)
@@ -102,7 +102,7 @@ def test_a_wrapped_file_says_so_to_its_agent_and_has_no_secret(path: Path) -> No
 
 
 def without(data: object, file: ParsedFile, agent: KnownAgent) -> object:
-    """Return what a file says besides the servers that we wrap."""
+    """Return the data of a file without the servers that are wrapped."""
     for one in reversed(understood(file, agent)):
         outer = at_keys(data, one.entry.path[:-1])
         assert isinstance(outer, (dict, list))
@@ -111,7 +111,7 @@ def without(data: object, file: ParsedFile, agent: KnownAgent) -> object:
 
 
 def rest(file: ParsedFile, agent: KnownAgent) -> list[str]:
-    """Return the texts between the entries that we wrap."""
+    """Return the texts between the entries that are wrapped."""
     regions = [one.entry.region for one in understood(file, agent)]
     text, at, parts = file.document.text, 0, []
     for region in sorted((r for r in regions if r), key=lambda region: region.start):
@@ -177,7 +177,7 @@ def test_what_was_changed_in_between_stays(path: Path) -> None:
 
 @each_file
 def test_an_entry_that_was_changed_in_between_keeps_that(path: Path) -> None:
-    """The name is ours still, and somebody has added a key beside it."""
+    """The entry still has our name, and a key was added beside it."""
     agent, before = agent_of(path), opened(path)
     after = wrapped(before, agent)
     text = after.document.text

@@ -73,7 +73,7 @@ spaces = st.sampled_from(["", " ", "\n  ", " // c, }\n", "/* { */", "\r\n\t"])
 
 @st.composite
 def json_texts(draw: st.DrawFn, value: object) -> str:
-    """Return one of the ways to write a value."""
+    """Return one of the spellings of a value."""
 
     def space() -> str:
         return draw(spaces)
@@ -107,7 +107,7 @@ document = st.builds(
 
 
 def _read_json(text: str) -> object:
-    """Read a text of which is known what it says: without our own reader, by the other's rules."""
+    """Parse a text with known content by an independent parser, with its rules."""
     from tests.unit.config.agent_files.files import read_otherwise
 
     return read_otherwise("json", text.encode())
@@ -162,7 +162,7 @@ def test_toml(lines: list[str], eol: str) -> None:
 def _write_table(
     draw: st.DrawFn, lines: list[str], path: tuple[str, ...], table: dict[str, object]
 ) -> None:
-    """Write a table, what is in it as tables, inline tables or dotted keys."""
+    """Write a table, with its content as tables, inline tables or dotted keys."""
     if path:
         lines += ["# c = [", f" [{'.'.join(path)}] # ]"][draw(st.integers(0, 1)) :]
     inner = {}

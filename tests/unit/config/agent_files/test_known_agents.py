@@ -1,4 +1,4 @@
-"""Table of agents: the paths of their files, and the fragment that one needs for a server."""
+"""Table of agents: the paths of their files, and the fragment for a server."""
 
 from pathlib import PurePosixPath
 
@@ -101,7 +101,7 @@ def test_a_fragment_can_be_pasted(agent: str) -> None:
 
 
 def test_a_table_of_servers_is_no_server() -> None:
-    """Newer versions of opencode have theirs one level down."""
+    """Newer versions of opencode have their servers one level down."""
     opencode = BY_ID["opencode"]
     text = b"""{"mcp": {"servers": {"a": {"type": "local", "command": ["x"]}},
                         "b": {"type": "remote", "url": "u"}, "c": 5}}"""

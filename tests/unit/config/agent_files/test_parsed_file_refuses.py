@@ -25,7 +25,7 @@ ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b'{"a": [1,,]}', "f:1:11", "not JSON"),
     ("json", b"{'a': 1}", "f:1:2", "not JSON"),
     ("json", b'{"a": ' + b"[" * 100_000, "f:1:1", "nested too deep"),
-    # What follows a key that appears twice is not decoded: it may be anything, or nothing.
+    # The text after a repeated key is not decoded: it may be anything, or nothing.
     *[
         (
             "json",
@@ -73,7 +73,7 @@ def test_a_broken_file_is_refused(
 
 
 def test_yaml_deeper_than_the_parser_goes_is_refused_too() -> None:
-    """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it tells us of the first."""
+    """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it emits the first event."""
     with pytest.raises(FileError, match=r"nested too deep|not YAML: .*nesting depth"):
         open_file("f", "yaml", b"a: " + b"[" * 100_000)
 
@@ -105,7 +105,7 @@ def test_a_file_of_10_mb_is_rewritten_in_time(comment: str) -> None:
     file = open_file("f", "json", text.encode())
     [one] = servers(file, [("s",)], EntrySchema())
     content = rewritten(file, [wrapping(EntrySchema(), one, Stub("a"))])
-    assert time.process_time() - start < 30  # 0.6 s and 0.9 s, where nobody else computes
+    assert time.process_time() - start < 30  # 0.6 s and 0.9 s on an idle machine
     assert content.endswith(b'{"command": "/usr/bin/mcpwrap-connect", "args": ["a"]}}}')
 
 

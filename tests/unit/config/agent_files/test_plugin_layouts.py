@@ -86,7 +86,7 @@ def test_a_folder_says_how_settings_name_it(agent: str, folder: str, name: str) 
         ),
         ("copilot", HELPER, {"disabledMcpServers": ["db"]}, True),
         ("copilot", HELPER, {"disabledMcpServers": "db"}, False),
-        ("copilot", HELPER, {"disabledMcpServers": False}, False),  # it turns off nothing
+        ("copilot", HELPER, {"disabledMcpServers": False}, False),  # it does not turn anything off
         ("claude-code", HELPER, {"deniedMcpServers": False}, False),
         ("claude-code", HELPER, {"enabledPlugins": {"helper@local": ["db"]}}, False),
         ("gemini", DOCS, {"mcp": {"excluded": ["db"]}}, True),

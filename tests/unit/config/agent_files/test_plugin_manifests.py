@@ -32,7 +32,7 @@ def seen(said: ManifestServers) -> dict[str, object]:
         (
             {"mcpServers": None, "a": A},
             {"a": StdioTransport("a")},
-        ),  # agents take what is false for none
+        ),  # agents treat a false value as absent
         ({"mcpServers": False, "a": A}, {"a": StdioTransport("a")}),
         ({"mcpServers": 0, "a": A}, {"a": StdioTransport("a")}),
         ({"mcpServers": "", "a": A}, {"a": StdioTransport("a")}),
@@ -59,7 +59,7 @@ def test_a_list_has_servers(data: object, servers: dict[str, object]) -> None:
             "./x.mcpb",
             {"./x.mcpb": StdioTransport("./x.mcpb")},
             (),
-        ),  # a bundle is started all the same
+        ),  # a bundle is started, too
         (
             "https://x.example/y.json",
             {"https://x.example/y.json": StdioTransport("https://x.example/y.json")},

@@ -1,4 +1,4 @@
-"""Unwrapping a file that was changed since: our entries are reverted, all others are left."""
+"""Unwrapping a file that was changed since: our entries are restored, all others stay."""
 
 import json
 
@@ -48,7 +48,7 @@ STUBS = wrapped(Stub("a"), Stub("b"))
     "text",
     [STUBS, wrapped(ListenerUrl("http://127.78.0.1:52100/"), Stub("gone"))],
 )
-def test_what_nobody_changed_is_what_it_was(text: str) -> None:
+def test_an_unchanged_file_gets_its_exact_bytes_back(text: str) -> None:
     assert back(text) == Rollback(BEFORE, (A, B))
     assert back(text, A, A).back == (A,)
 
@@ -93,7 +93,7 @@ def test_what_leads_to_us_is_ours_whatever_it_says_besides(old: str, new: str, l
         (f'"command": "{STUB}", "args": ["a"]', f'"command": "{STUB}", "url": "https://x/"'),
     ],
 )
-def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) -> None:
+def test_a_changed_entry_is_left_and_named(old: str, new: str) -> None:
     text = STUBS.replace(old, new, 1)
     done = back(text)
     assert done.back == (B,)
@@ -113,7 +113,7 @@ def test_what_is_gone_stays_gone() -> None:
 
 
 def test_what_was_never_wrapped_is_nothing_to_do() -> None:
-    """The record was kept, and the file was not rewritten any more."""
+    """The record was written, but the file was not rewritten."""
     assert back(BEFORE) == Rollback(BEFORE)
     changed = BEFORE.replace(b'"timeout": 1', b'"later": 1')
     assert back(changed) == Rollback(changed)
@@ -154,7 +154,7 @@ def test_one_of_two_in_a_list_could_be_either() -> None:
 
 
 def test_what_cannot_be_put_back_is_said() -> None:
-    """The person made an anchor of our command, and uses it elsewhere."""
+    """The person made our command an anchor, and uses it elsewhere."""
     before = "s:\n  a:\n    command: x\n"
     now = f"s:\n  a:\n    command: &stub {STUB}\n    args: [a]\nother: *stub\n"
     now_file, before_file = (open_file("f", "yaml", text.encode()) for text in (now, before))

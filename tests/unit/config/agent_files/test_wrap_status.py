@@ -1,4 +1,4 @@
-"""State of an entry: wrapped if it leads to an applied server, drifted if it only looks so."""
+"""Status of an entry: wrapped if it leads to an applied server, drifted if it only seems to."""
 
 import re
 
@@ -109,7 +109,7 @@ def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Transport, *, is_s
 
 
 def test_another_program_of_the_stubs_name_is_no_stub() -> None:
-    """The name alone is looked for in PATH, and somebody's own folder can come first there."""
+    """A name alone is searched in PATH, in which a person's own folder can come first."""
     known = AppliedServers(
         {"time": frozenset()}, other_stub="/home/alice/.local/bin/mcpwrap-connect"
     )

@@ -1,4 +1,4 @@
-"""One entry of an agent's file, of any kind, as a proposed server."""
+"""Conversion of one entry, of any kind, into a proposed server."""
 
 import json
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_bridge_has_its_header_from_its_own_variables() -> None:
         {"command": "npx", "args": ["mcp-remote", "https://x.example/${AWS_SECRET_ACCESS_KEY}"]},
     ],
 )
-def test_no_secret_of_a_person_comes_to_where_everybody_reads(entry: dict[str, object]) -> None:
+def test_no_secret_of_a_person_becomes_readable_by_all(entry: dict[str, object]) -> None:
     around = replace(AROUND, variables={"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI7MDENGbPxRfiCY"})
     found = listed(entry)
     with pytest.raises(MigrationError, match="your variable AWS_SECRET_ACCESS_KEY, which can be"):
@@ -64,7 +64,7 @@ def test_variables_of_which_there_is_the_name_alone() -> None:
         AROUND,
         variables={
             **AROUND.variables,
-            "TZ": ":/etc/localtime",  # not of its kind
+            "TZ": ":/etc/localtime",  # the value is not of the kind
             "PATH": "/usr/bin",
             "API_KEY": "k3y",
             "ODD": "wJalrXUtnFEMI7MDENGbPxRfiCY",
@@ -75,7 +75,7 @@ def test_variables_of_which_there_is_the_name_alone() -> None:
     found = draft(entry, launch, around)
     assert isinstance(found.server.runs, Local)
     assert found.server.runs.env == {
-        "PATH": ("/usr/bin",),  # no agent may choose it: it has what it has now
+        "PATH": ("/usr/bin",),  # no agent may choose it: it keeps its present value
         "API_KEY": (SecretRef("API_KEY"),),
         "ODD": (SecretRef("ODD"),),
         "NO_TOKEN": (SecretRef("NO_TOKEN"),),

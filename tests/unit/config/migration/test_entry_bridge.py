@@ -34,7 +34,10 @@ AROUND = EntryContext(account="alice", home="/home/alice")
             ("mcp-remote", "https://x.example/", "--header", "X-Key: ${input:key}"),
             HttpTransport("https://x.example/", {"X-Key": "${input:key}"}),  # it is asked for later
         ),
-        (("mcp-remote", "https://x.example/", "--allow-http"), None),  # says more than we know
+        (
+            ("mcp-remote", "https://x.example/", "--allow-http"),
+            None,
+        ),  # an option that mcpwrap does not know
         (("mcp-remote",), None),
         (("other", "https://x.example/"), None),
     ],

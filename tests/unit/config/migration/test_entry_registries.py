@@ -1,4 +1,4 @@
-"""Downloading programs whose package source is unknown: not proposed, as root would refuse all."""
+"""Programs that download from an unknown registry: not proposed, as root would refuse all."""
 
 import pytest
 

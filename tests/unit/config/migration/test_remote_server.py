@@ -1,4 +1,4 @@
-"""A URL of an agent's entry, as a proposed server."""
+"""Conversion of a URL in an entry into a proposed server."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_a_url(
             HttpTransport("https://s3cr3t@x.example/"),
             {},
             "its URL holds a secret",
-        ),  # nor is it quoted
+        ),  # and it is not quoted
         (HttpTransport("http://s3cr3t@x.example"), {}, "its URL holds a secret"),
         (HttpTransport("https://${NONE}/"), {}, "only the agent can resolve"),
         (

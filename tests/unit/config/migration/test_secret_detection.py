@@ -12,7 +12,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0abc.c2lnbmF0dXJl"
     [
         ("LEVEL", "info", False),
         ("LEVEL", "", False),
-        ("API_KEY", "", False),  # there is nothing to keep
+        ("API_KEY", "", False),  # there is nothing to keep secret
         ("PORT", "8080", False),
         ("TIMEOUT", "1.5", False),
         ("WAIT", "3000ms", False),
@@ -65,7 +65,7 @@ def test_what_is_not_evidently_plain_is_a_secret(name: str, value: str, *, expec
         (("--api-key", "abc", "x"), [2]),
         (("--api-key", "--verbose"), []),
         (("--key-file", "/home/alice/key.pem"), []),
-        (("--token=/home/alice/token",), []),  # where it is, and not what
+        (("--token=/home/alice/token",), []),  # its path, and not its value
         (("--token",), []),
         (("ghp_abcdefghijklmnop",), [1]),
         (("postgresql://u:p@db/x",), [1]),

@@ -1,4 +1,4 @@
-"""A program of an agent's entry, as a proposed server: its settings, and refusals."""
+"""Conversion of a program in an entry into a proposed server: its settings, and refusals."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ AROUND = EntryContext(
         f"{HOME}/data/notes.json": PathInfo(is_folder=False, top=f"{HOME}/data"),
         f"{HOME}/data/settings.json": PathInfo(is_folder=False, top=f"{HOME}/data"),
         f"{HOME}/data/out.log": PathInfo(is_folder=False, top=f"{HOME}/data"),
-        "/srv/team/notes.json": PathInfo(is_folder=False),  # in a folder of another account's
+        "/srv/team/notes.json": PathInfo(is_folder=False),  # in another account's folder
         "/srv/team/x.db": PathInfo(is_folder=False),
         f"{HOME}/key.json": PathInfo(is_folder=False, top=HOME),
         f"{SHOP}/src/server.js": PathInfo(is_folder=False, is_code=True, top=SHOP),
@@ -58,7 +58,7 @@ def given(path: str, *, is_writable: bool) -> Workspace:
         ((), {"NOTES": f"{HOME}/data/notes.json"}, (given(f"{HOME}/data", is_writable=True),)),
         (("--file", "~/data/notes.json"), {}, (given(f"{HOME}/data", is_writable=True),)),
         (("--file=~/data/notes.json",), {}, (given(f"{HOME}/data", is_writable=True),)),
-        (  # a file to work on: others lie beside it
+        (  # a file to work on: others are beside it
             (f"{HOME}/data/notes.json",), {},
             (given(f"{HOME}/data/notes.json", is_writable=True),),
         ),
@@ -78,7 +78,7 @@ def given(path: str, *, is_writable: bool) -> Workspace:
         ((), {"API_KEY": f"{HOME}/key.json"}, (given(f"{HOME}/key.json", is_writable=False),)),
         ((), {"DIR": "${DATA}"}, (given(f"{HOME}/data", is_writable=True),)),
         (("/srv/other",), {}, ()),  # nothing of alice's
-        (("x.db",), {}, ()),  # relative to nowhere
+        (("x.db",), {}, ()),  # relative, without a base
     ],
 )  # fmt: skip
 def test_what_it_sees_of_its_person(
@@ -106,7 +106,7 @@ def test_code_of_an_interpreter_that_is_ones_own() -> None:
 
 
 def test_where_it_is_started() -> None:
-    """Only where something relative would lead elsewhere."""
+    """Only where a relative path would lead elsewhere."""
     server = draft("s", StdioTransport("node", ("./src/server.js",)), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == (SHOP, (given(SHOP, is_writable=True),))

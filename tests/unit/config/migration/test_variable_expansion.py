@@ -120,7 +120,7 @@ def test_a_secret_of_the_persons_own(text: str, expected: str) -> None:
     assert secret_variable(text, HERE | {"USER": "alice2024"}) == expected
 
 
-def test_what_was_somebodys_own_variable_is_known() -> None:
+def test_the_persons_own_variables_are_named() -> None:
     kept = ExtractedSecrets()
     template("LOG_LEVEL", "${TOKEN}", HERE, kept)
     header("Authorization", "Bearer ${DB_PASSWORD}", HERE, kept)

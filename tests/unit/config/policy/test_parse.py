@@ -178,7 +178,7 @@ def test_files_are_one_after_another() -> None:
 
 
 def warnings(rule: str) -> list[str]:
-    """Return the problems; there are some if the rule decides a call without arguments."""
+    """Return the problems of the warnings: some if the rule decides a call without arguments."""
     text = f"version: 1\nrules:\n- {{name: a, {rule}}}\n"
     policy, found = parse_with_warnings([SourceFile("0.yaml", text.encode())])
     method = "x/y" if policy.rules[0].methods else "tools/call"
@@ -209,7 +209,7 @@ PATH = "{arg: path, matches: /etc}"
             f'method: "*", when: [{PATH}], action: block',
             "'a' blocks every message without `path`, whichever the method",
         ),
-        # what cannot be judged stays so, whichever way round
+        # what cannot be judged stays so, also negated
         (
             'tool: "*", when: [{arg: path, not: {inside: /srv}}], action: block',
             "'a' blocks every call without `path`, whichever the tool",
@@ -222,7 +222,7 @@ PATH = "{arg: path, matches: /etc}"
             f'tool: "*", when: [{PATH}, {{arg: "tags[*]", equals: 1}}], action: block',
             "'a' blocks every call without `path` and `tags[*]`, whichever the tool",
         ),
-        # a default that the test cannot judge is as good as none
+        # a default that the test cannot judge is like an absent one
         (
             'tool: "?*", when: [{arg: path, equals: 1, default: "2"}], action: block',
             "'a' blocks every call without `path`, whichever the tool",
@@ -247,7 +247,7 @@ def test_a_rule_on_everything_that_wants_an_argument_is_warned_of(rule: str, war
 @pytest.mark.parametrize(
     "rule",
     [
-        f"tool: t, when: [{PATH}], action: block",  # what is named has the argument
+        f"tool: t, when: [{PATH}], action: block",  # the named tool has the argument
         f'tool: "t*", when: [{PATH}], action: block',
         'tool: "*", action: block',  # it blocks everything, and says so
         'tool: "*", action: hide',

@@ -11,7 +11,7 @@ from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.config.policy.yaml_table import MAX_ITEMS
 
-# In each `«` is where the flaw is, and not part of the file.
+# The `«` in each marks the flaw's position, and is not part of the file.
 TOP: list[tuple[str, str]] = [
     ("default: «allow_all", "is not a default"),
     ("default: «no", "to some readers"),
@@ -218,7 +218,7 @@ def test_there_is_a_last_rule() -> None:
     assert "1001 rules" in flaw.problem
 
 
-def test_one_run_tells_everything_from_top_to_bottom() -> None:
+def test_one_run_reports_all_errors_from_top_to_bottom() -> None:
     text = "version: 1\nrules:\n" + "\n".join(f"  - {text}" for text, _ in RULES)
     found = flaws("x: [", text.replace("«", ""), "version: 3")
     places = [(flaw.mark.file, flaw.mark.line) for flaw in found]
@@ -253,7 +253,7 @@ trees = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(KEYS[:4]), trees), st.text())
-def test_every_file_is_a_policy_or_told(top: dict[str, str], text: str) -> None:
+def test_every_file_is_a_policy_or_an_error(top: dict[str, str], text: str) -> None:
     for content in ("\n".join(f"{key}: {value}" for key, value in top.items()), text):
         with contextlib.suppress(PolicyError):
             parse_policy([SourceFile("f", content.encode(errors="surrogatepass"))])

@@ -1,4 +1,4 @@
-"""YAML scalars: their values, and the refusal of those that parsers disagree on."""
+"""YAML scalars: their values, and the refusal of those on which parsers disagree."""
 
 import math
 

@@ -84,7 +84,7 @@ def test_a_star_alone_wants_quotes() -> None:
 
 
 def test_what_is_deeper_than_the_parser_goes_is_refused_too() -> None:
-    """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it tells us of the first."""
+    """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it emits the first event."""
     _, [flaw] = read("a: " + "[" * 100_000)
     assert re.search("nested over 32 levels deep|not YAML: .*nesting depth", flaw.problem)
 

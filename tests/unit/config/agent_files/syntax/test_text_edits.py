@@ -47,7 +47,7 @@ JSON_ROWS = [
     ("{\n\t'command': 'x'}".replace("'", '"'), f'{{\n\t"command": "{S}",\n\t"args": ["a"]}}'),
     ('{\n "command": "x",\n "env": {}\n}', f'{{\n "command": "{S}",\n "args": ["a"]\n}}'),
     ('{\n "command": "x",\n "env": {},\n}', f'{{\n "command": "{S}",\n "args": ["a"],\n}}'),
-    # What a comment said stays, also of a key that is gone.
+    # Comments stay, also that of a removed key.
     (
         '{\n "command": "x",\n "env": {} // e\n}',
         f'{{\n "command": "{S}",\n "args": ["a"]\n  // e\n}}',
@@ -162,8 +162,8 @@ def test_yaml(before: str, after: str | None) -> None:
         (
             "yaml",
             "s:\n  a: &a\n    command: x\n    env: &e {A: b}\nt: *e\n",
-        ),  # the alias would dangle
-        ("yaml", "s:\n  a: &a {command: x, env: {A: b}}\nt: *a\n"),  # and `t` would be ours
+        ),  # the alias would have no anchor
+        ("yaml", "s:\n  a: &a {command: x, env: {A: b}}\nt: *a\n"),  # and `t` would be mcpwrap's
         ("yaml", "s:\n  a: &a {command: x, env: {A: b}}\nt: &t [*a]\nu: *t\n"),
         ("yaml", "s:\n  a:\n    ? env\n    : {A: b}\n    ? command\n    : x\n"),
     ],
@@ -175,7 +175,7 @@ def test_what_would_change_more_is_refused(language: Language, text: str) -> Non
 
 @pytest.mark.parametrize("command", ["0E0", "1e5", "0o7", ".5"])
 def test_a_number_of_yaml_1_2_is_no_program(command: str) -> None:
-    """Though it is text in YAML 1.1 (section 10.3.2 of YAML 1.2.2): agents read either."""
+    """It is text in YAML 1.1, and a number in section 10.3.2 of YAML 1.2.2: agents read either."""
     file = open_file(
         "f", "yaml", f"s: {{a: {{command: {command}}}, b: {{command: '{command}'}}}}".encode()
     )
@@ -216,7 +216,7 @@ def test_what_a_language_cannot_write_is_refused(value: object) -> None:
 
 
 def back(language: Language, before: str, now: str) -> str:
-    """Return what becomes of a file of now, where `a` is put back."""
+    """Return the present file after the rollback of `a`."""
     then, file = open_file("f", language, before.encode()), open_file("f", language, now.encode())
     pairs = [
         (one, other)
@@ -228,14 +228,14 @@ def back(language: Language, before: str, now: str) -> str:
 
 
 BACK_ROWS: list[tuple[Language, str, str, str]] = [
-    # Somebody has added a key to the entry: it stays, and the others come back as values.
+    # A key was added to the entry: it stays, and the others are restored as values.
     (
         "json",
         '{"s": {"a": {"type": "http", "url": "u", "headers": {"A": "b"}}}}',
         f'{{"s": {{"a": {{"type": "stdio", "command": "{S}", "args": ["a"], "new": 1}}}}}}',
         '{"s": {"a": {"type": "http", "url": "u", "headers": {"A": "b"}, "new": 1}}}',
     ),
-    # And has indented it otherwise.
+    # And the entry was indented differently.
     (
         "yaml",
         "s:\n  a:\n    command: x\n    env:\n      A: b\n",
@@ -248,14 +248,14 @@ BACK_ROWS: list[tuple[Language, str, str, str]] = [
         f'[t]\n[s.a]\nk = 1\ncommand = "{S}"\nargs = ["a"]\n',
         '[t]\n[s.a]\nk = 1\ncommand = "x"\nenv = { A = "b" }\n',
     ),
-    # The table of an entry stands in two places.
+    # The table of an entry is in two places.
     (
         "toml",
         '[s.a]\ncommand = "x"\n[t]\n[s.a.env]\nA = "b"\n',
         f'# new\n[s.a]\ncommand = "{S}"\nargs = ["a"]\n[t]\n',
         '# new\n[s.a]\ncommand = "x"\nenv = { A = "b" }\n[t]\n',
     ),
-    # The other entry is as it was wrapped, and gets its very text back.
+    # The other entry is as it was wrapped, and gets its exact text back.
     (
         "json",
         '{"s": {"a": {"command":"x"}, "b": {"command":"y","args" : []}}}',
