@@ -48,6 +48,9 @@ proofs: .venv/done  ## each promise, its stories, and whether `make test` runs t
 map: .venv/done  ## figures of rooms, names and imports, and docs/rooms*.svg; TREE=DIR is of another checkout
 	@$(PYTHON) -m tests.project.map $(if $(TREE),--tree $(TREE))
 
+errors-page: .venv/done  ## docs/mcpwrap-errors.7.rst, from the errors in mcpwrap/ and docs/errors/
+	@$(PYTHON) -m tests.project.error_pages
+
 mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
 	@$(PYTHON) -m tests.system.tools.mutants
 
@@ -91,5 +94,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map errors-page mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
 .DEFAULT_GOAL := help
