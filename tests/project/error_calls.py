@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.project.literals import Module, Texts, has_words
+from tests.project.literals import Module, Texts, has_words, is_text
 
 PACKAGE = "mcpwrap"
 NAME = re.compile(r"E-[A-Z]+(?:-[A-Z0-9]+)+")
-# At the end of a text, or of one of its lines.
-SUFFIX = re.compile(r"\s*\[(E-[A-Z0-9-]+)\]\s*$")
+# In a text: after the problem, and before the fix if there is one.
+BRACKETS = re.compile(r"(.*?)\s*\[(E-[A-Z0-9-]+)\][\s.:;]*(.*)", re.DOTALL)
 # Where a call has the problem, if its first text is something else. The fix is the next argument.
 PROBLEM_AT = {"Problem": 3, "Flaw": 1, "note": 1, "note_at": 1}
 # What takes a name as `code`. Other calls have codes of HTTP, JSON-RPC and sockets.
@@ -95,14 +95,17 @@ class _Uses:
                     yield Use(name, self._file, call.lineno, tuple(_messages(call, texts)))
 
     def _of_text(self, node: ast.expr, texts: Texts) -> Iterator[Use]:
-        if node in self._done or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+        if node in self._done or node in self._module.docstrings:
+            return
+        if not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
             return
         for text in texts.of(node):
-            if found := SUFFIX.search(text):
+            if found := BRACKETS.fullmatch(text):
                 self._done |= set(ast.walk(node))
-                problem = " ".join(text[: found.start()].split())
-                messages = (Message(problem),) if has_words(problem) else ()
-                yield Use(found[1], self._file, node.lineno, messages)
+                problem, name, fix = (" ".join(part.split()) for part in found.groups())
+                message = Message(problem, fix if has_words(fix) else "")
+                messages = (message,) if is_text(problem) else ()
+                yield Use(name, self._file, node.lineno, messages)
 
     def _bare(self, node: ast.expr) -> Iterator[Use]:
         """Return names that a text has elsewhere: in a table, a default, a condition."""
@@ -139,14 +142,15 @@ class _Arguments:
         self._by_key = {keyword.arg: texts.of(keyword.value) for keyword in call.keywords}
         self._listed = [texts.of(value) for value in call.args]
         self._first = PROBLEM_AT.get(_callee(call), 0)
+        self._is_known = NAMED.fullmatch(_callee(call)) is not None
 
     @cached_property
     def _at(self) -> int | None:
-        """Index of the problem: where it belongs, else the first text with a space."""
-        at_its_place = [
-            i for i, found in enumerate(self._listed) if i >= self._first and any(found)
-        ]
-        worded = [i for i in at_its_place if any(map(has_words, self._listed[i]))]
+        """Index of the problem: where it belongs, else of the first text with a space."""
+        places = range(self._first, len(self._listed))
+        if self._is_known and self._first in places and self._listed[self._first]:
+            return self._first
+        worded = [i for i in places if any(map(has_words, self._listed[i]))]
         spaced = [i for i in worded if any(" " in text for text in self._listed[i])]
         return next(iter([*spaced, *worded]), None)
 
@@ -165,4 +169,4 @@ class _Arguments:
 
 
 def _worded(texts: list[str]) -> list[str]:
-    return [" ".join(text.split()) for text in texts if has_words(text)]
+    return [" ".join(text.split()) for text in texts if is_text(text)]

@@ -26,6 +26,11 @@ def has_words(text: str) -> bool:
     return re.search(r"[a-z]{2}", text) is not None
 
 
+def is_text(text: str) -> bool:
+    """Return whether it is more than one placeholder, such as «NUMBER» «KIND»."""
+    return has_words(text) or re.search(r"\S\s+\S", text) is not None
+
+
 class Module:
     """Parsed module: its calls, its other expressions, its constants and its imports."""
 
@@ -84,12 +89,21 @@ def _assigned(body: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
             case ast.NamedExpr(target=ast.Name(id=name), value=value):
                 yield name, value
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                for target, value in zip(names, values, strict=False):
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
+                for index, target in enumerate(names):
                     if isinstance(target, ast.Name):
-                        yield target.id, value
+                        yield target.id, _element(value, index)
             case _:
                 pass
+
+
+def _element(value: ast.expr, index: int) -> ast.expr:
+    """Return an element of a tuple: that of a literal, else a subscript."""
+    match value:
+        case ast.Tuple(elts=elements) if index < len(elements):
+            return elements[index]
+        case _:
+            return ast.Subscript(value=value, slice=ast.Constant(index))
 
 
 class Texts:
@@ -124,7 +138,29 @@ class Texts:
                 found = self._named(name)
             case ast.Attribute() if place := self._foreign(node):
                 found = self._elsewhere(*place)
+            case _:
+                found = [text for value in self._choices(node) for text in self.of(value)]
         return found
+
+    def _choices(self, node: ast.expr) -> list[ast.expr]:
+        """Return the values of a table of the module of which one is looked up, or elements."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=table), attr="get"), args=arguments):
+                return [*self._values(table), *arguments[1:2]]
+            case ast.Subscript(value=ast.Name(id=table)) if self._values(table):
+                return self._values(table)
+            case ast.Subscript(value=tuples, slice=ast.Constant(value=int() as index)):
+                return [
+                    each.elts[index]
+                    for each in self._choices(tuples)
+                    if isinstance(each, ast.Tuple) and index < len(each.elts)
+                ]
+            case _:
+                return []
+
+    def _values(self, name: str) -> list[ast.expr]:
+        table = self._module.constants.get(name)
+        return table.values if isinstance(table, ast.Dict) else []
 
     def _sum(self, left: ast.expr, right: ast.expr) -> list[str]:
         first, second = self.of(left), self.of(right)

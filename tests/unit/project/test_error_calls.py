@@ -9,6 +9,8 @@ HEAD = """
 from mcpwrap.core import names
 from mcpwrap.core.names import MAX_CHARS, NO
 MAX_BYTES = 4 * 2**10
+TEXTS = {1: "is gone"}
+PAIRS = {1: ("is gone", "copy it")}
 """
 TWO_WAYS = """\
 if is_ok:
@@ -57,6 +59,14 @@ def found(body: str) -> list[Use]:
          [("no such key", "add it")]),
         ('problem = "it is gone"\nraise _refused(problem, fix, code="E-A-B")',
          [("it is gone", "")]),
+        ('raise OddError(f"{len(value)} {key}", "write less", code="E-A-B")',
+         [("«NUMBER» «KEY»", "write less")]),
+        # A table of the module.
+        ('raise OddError(TEXTS.get(error.errno, "is odd"), code="E-A-B")',
+         [("is gone", ""), ("is odd", "")]),
+        ('raise OddError(TEXTS[key], code="E-A-B")', [("is gone", "")]),
+        ('why, fix = PAIRS.get(key, ("is odd", "see it"))\nraise OddError(why, fix, code="E-A-B")',
+         [("is gone", "copy it"), ("is odd", "see it")]),
         (TWO_WAYS,
          [("is gone", "copy it"), ("is here", "leave it")]),
         ('raise OddError("is " + ("gone" if is_ok else "here") + ".", code="E-A-B")',
@@ -67,6 +77,8 @@ def found(body: str) -> list[Use]:
         ('raise OddError(error.problem, code="E-A-B")', []),
         ('log_line("it is gone [E-A-B]")', [("it is gone", "")]),
         ('log_line(f"{key} is gone [E-A-B]\\n")', [("«KEY» is gone", "")]),
+        ('log_line("it is gone [E-A-B]. To have it back:\\n  copy it")',
+         [("it is gone", "To have it back: copy it")]),
         ('log_line(key + f" is {value} [E-A-B]")', [("«KEY» is «VALUE»", "")]),
         ('log_line(b"it is gone [E-A-B]")', [("it is gone", "")]),
         ('table = {1: "it is gone [E-A-B]"}', [("it is gone", "")]),
