@@ -25,6 +25,7 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, and which st
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	$(PYTHON) -m tests.project.names
+	$(PYTHON) -m tests.project.site --quiet
 	$(PYTHON) -m tests.system.tools.slow_stories
 
 unit: .venv/done  ## tests that need no privilege
@@ -50,6 +51,9 @@ map: .venv/done  ## figures of rooms, names and imports, and docs/rooms*.svg; TR
 
 errors-page: .venv/done  ## docs/mcpwrap-errors.7.rst, from the errors in mcpwrap/ and docs/errors/
 	@$(PYTHON) -m tests.project.error_pages
+
+docs: .venv/done  ## dist/site: README, how-tos, manual and design as a site, with its links checked
+	@$(PYTHON) -m tests.project.site
 
 mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
 	@$(PYTHON) -m tests.system.tools.mutants
@@ -94,5 +98,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map errors-page mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
 .DEFAULT_GOAL := help
