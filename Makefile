@@ -10,8 +10,8 @@ STORIES = $(PYTHON) -m pytest -q -n $(STORY_WORKERS) --dist loadgroup
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*##  */\1\t/p' Makefile | expand -t 13
 
-demo: .venv/done  ## build, boot, wrap seven real servers, and report what was proven (root)
-	@$(PYTHON) -m tests.system.tools.demo
+demo: .venv/done  ## build, boot, wrap seven real servers, and report what was proven; RECORD=1 draws docs/demo.svg (root)
+	@$(PYTHON) -m tests.system.tools.demo $(if $(RECORD),--record docs/demo.svg)
 
 test: check unit stories  ## lint, types, layers, unit tests, and each promise once; what CI runs (root)
 
@@ -61,8 +61,9 @@ mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken 
 soak: .venv/done  ## sessions of all kinds under random faults, and a report in dist/; MINUTES=20 SEED=7 (root)
 	@$(PYTHON) -m tests.system.tools.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults '$(FAULTS)')
 
-screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted machine (root)
+screenshots: .venv/done  ## docs/screenshots, of the approval page and the site, from a real browser in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.screenshots
+	@$(PYTHON) -m tests.system.tools.site_screenshots
 
 messages: .venv/done  ## tests/shared/ordinary_messages, from real clients and servers in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.record_messages

@@ -1,19 +1,24 @@
 """`make demo`: the main job end to end on a machine of the bed, and a report of each proof.
 
-RUNS AS ROOT on the host, which it leaves as it was.
+RUNS AS ROOT on the host, which it leaves as it was. `make demo RECORD=1` also writes the report to
+docs/demo.svg.
 """
 
+import argparse
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.shared import pace
 from tests.system.bed import installed, package, roots
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.support.servers import NODE_MODULES, SQLITE_SERVER, THREE_SERVERS
+from tests.system.tools import recording
+from tests.system.tools.recording import Fact, Line, Text
 
 SUITE = "bookworm"
 PROJECT = "/home/alice/project"
@@ -54,17 +59,30 @@ egress = ["api.good.test"]
 transparent = false
 """
 LOOK_YOURSELF = """
-See it yourself: the same on your own Debian 12 or 13
+Try the same on your own Debian 12 or 13
   make deb
   apt install ./dist/mcpwrap_*+deb12_*.deb          # +deb13 on Debian 13
   editor /etc/mcpwrap/config.toml                   # man mcpwrap.toml; examples/config.toml
   usermod -aG mcpwrap YOU                           # then log in again
-  mcpwrap plan                                      # what would be done
-  mcpwrap apply                                     # do it
+  mcpwrap plan                                      # print the changes
+  mcpwrap apply                                     # make them
   mcpwrap status
 and in your agent's configuration: "command": "mcpwrap-connect", "args": ["NAME"]
-To take it off again: apt purge mcpwrap
+To remove it: apt purge mcpwrap
 """
+
+
+class Report:
+    """Report of the proofs, on the terminal and as lines for a recording."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def add(self, *lines: Line) -> None:
+        """Print lines now, and keep them."""
+        self.lines += lines
+        for line in lines:
+            say(str(line))
 
 
 def say(text: str = "") -> None:
@@ -74,7 +92,7 @@ def say(text: str = "") -> None:
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Say what is being done, and how long it took."""
+    """Print a step of the preparation, and how long it took."""
     print(f"  {what} …", end="", flush=True)
     start = time.monotonic()
     try:
@@ -86,7 +104,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def boot() -> Machine:
-    """Build what is not there yet, and boot."""
+    """Build what is missing, and boot."""
     with step("Debian root with real MCP servers (built once, then cached)"):
         roots.ensure(roots.run_root(SUITE))
     with step("the .deb, built inside Debian (cached while the tree is unchanged)"):
@@ -111,7 +129,7 @@ def prepare(machine: Machine) -> None:
 
 
 def make_project(machine: Machine) -> None:
-    """Give alice a project, in a home that is hers alone."""
+    """Make a project of alice's, in a home that no other account can enter."""
     machine.as_user(
         "alice",
         f"chmod 700 .; mkdir {PROJECT}; cd {PROJECT}; git init -q; echo hello > readme.txt; "
@@ -130,7 +148,7 @@ def it_works(machine: Machine) -> Iterator[tuple[str, str]]:
     machine.call_tool("memory", "create_entities", {"entities": [entity]})
     graph = json.loads(machine.call_tool("memory", "read_graph"))
     yield (
-        "server-memory (npm) remembers in a later session",
+        "server-memory (npm) keeps data across sessions",
         graph["entities"][0]["observations"][0],
     )
     tour = machine.agent("stateless_tour", server="time")
@@ -141,18 +159,24 @@ def it_works(machine: Machine) -> Iterator[tuple[str, str]]:
     )
 
 
-def it_is_apart(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show what stands between the agent and the server."""
+def it_is_isolated(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show the boundary between the agent and the server."""
     env = json.loads(machine.call_tool("everything", "get-env"))
-    yield "the server's environment, whole", " ".join(sorted(env))
+    yield "the server's whole environment", " ".join(sorted(env))
     with machine.session("everything") as session:
         session.initialize()
         pid = machine.pids("everything")[0]
         owner = machine.look(f"ps -o user:20=,uid= -p {pid}").split()
-        yield "it runs as", f"{owner[0]}, UID {owner[1]}; alice is {machine.uid_of('alice')}"
+        yield (
+            "the server runs as",
+            f"{owner[0]}, UID {owner[1]}; alice is {machine.uid_of('alice')}",
+        )
         yield "alice reads its environment", refused(machine, "alice", f"cat /proc/{pid}/environ")
         yield "alice kills it", refused(machine, "alice", f"kill -9 {pid}")
-    yield "mallory uses alice's memory", refused(machine, "mallory", "mcpwrap-connect memory", 77)
+    yield (
+        "mallory starts alice's server-memory",
+        refused(machine, "mallory", "mcpwrap-connect memory", 77),
+    )
     uid = machine.uid_of("mcpw-everything")
     probe = f"import socket; socket.create_connection(('127.0.0.1', 4000), {pace.WAIT_S})"
     as_server = f'setpriv --reuid {uid} --clear-groups python3 -c "{probe}"'
@@ -160,7 +184,7 @@ def it_is_apart(machine: Machine) -> Iterator[tuple[str, str]]:
     with machine.session("", user="root", command=f'exec python3 -c "{serve}"') as listener:
         listener.read_line()
         machine.as_root(f'python3 -c "{probe}"')
-        yield "root reaches a port of this machine", "yes, so the probe works"
+        yield "root connects to a port of this machine", "connected, so the probe works"
         yield "the same probe as the server's account", refused(machine, "root", as_server)
         listener.send({})
     score = json.loads(machine.as_root("mcpwrap score everything --json").out)[0]
@@ -168,7 +192,7 @@ def it_is_apart(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def it_keeps_secrets(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show that the server has the value, and nobody else."""
+    """Show that the server has the value, and no other account."""
     with machine.session("token") as session:
         session.initialize()
         pid = machine.pids("token")[0]
@@ -179,66 +203,78 @@ def it_keeps_secrets(machine: Machine) -> Iterator[tuple[str, str]]:
         )
         yield "alice reads its environment", refused(machine, "alice", f"cat /proc/{pid}/environ")
     said = json.loads(machine.call_tool("token", "get-env"))["API_KEY"]
-    yield "what the server tells its agent of it", expected(said, said != SECRET)
+    yield "the server sends it to its agent as", expected(said, said != SECRET)
     search = "grep -rlsFf /dev/stdin /etc /var /run 2>/dev/null; true"
     found = machine.as_user("alice", search, stdin=SECRET).out
     yield "alice searches /etc, /var and /run for it", expected(found or "nothing", not found)
 
 
 def it_reaches(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show what a server with an allowlist reaches."""
+    """Show which hosts a server with an allowlist reaches."""
     with Internet(machine) as internet:
         url = "https://{}/small"
         said = machine.call_tool("fetch", "fetch", {"url": url.format("api.good.test")})
-        yield "mcp-server-fetch (PyPI) gets a listed host", expected(said[-56:], "true" in said)
+        yield (
+            "mcp-server-fetch (PyPI) fetches from a listed host",
+            expected(said[-56:], "true" in said),
+        )
         seen = internet.hosts()
-        yield "who was connected to", expected(", ".join(seen), seen == {"api.good.test"})
+        yield (
+            "hosts that received a connection",
+            expected(", ".join(seen), seen == {"api.good.test"}),
+        )
         internet.forget()
         said = machine.call_tool("fetch", "fetch", {"url": url.format("other.test")})
-        yield "it gets a host that is not listed", expected(said.rpartition(": ")[2], "403" in said)
+        yield (
+            "it fetches from a host that is not listed",
+            expected(said.rpartition(": ")[2], "403" in said),
+        )
         packets, queries = internet.packets(), internet.queries()
-        yield "packets and DNS questions that left for it", expected("none", not packets + queries)
+        yield (
+            "packets and DNS queries that left for that host",
+            expected("none", not packets + queries),
+        )
         rows = json.loads(machine.as_root("mcpwrap egress fetch --json").out)
         why = [row["why"] for row in rows if row["is_refused"]]
-        yield "mcpwrap egress fetch says why", expected(", ".join(why), bool(why))
+        yield "reason in `mcpwrap egress fetch`", expected(", ".join(why), bool(why))
 
 
 def it_is_judged(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show what a policy keeps from a server, and how it changes."""
+    """Show which calls a policy refuses."""
     count = {"query": "SELECT count(*) AS n FROM t"}
     machine.call_tool("sqlite", "create_table", {"query": "CREATE TABLE t (id INTEGER)"})
     machine.call_tool("sqlite", "write_query", {"query": "INSERT INTO t VALUES (1), (2), (3)"})
     machine.write("/etc/mcpwrap/policy.yaml", POLICY)
     machine.as_root("systemctl reload mcpwrap-gate")
-    said = machine.as_user("alice", "mcpwrap policy check").out.strip()
+    said = machine.as_user("alice", "mcpwrap policy check").out.strip().splitlines()[-1]
     yield "mcpwrap policy check", expected(said, said.endswith("the gate uses this policy"))
     for query in ("SELECT/**/* FROM t -- LIMIT 5", "DELETE FROM t WHERE 1=1"):
         tool = "read_query" if query.startswith("SELECT") else "write_query"
         said = machine.call_tool("sqlite", tool, {"query": query})
-        yield f"mcp-server-sqlite (PyPI) is asked to {query}", expected(said, "Refused" in said)
+        yield f"sqlite: {query}", expected(said, "Refused" in said)
     said = machine.call_tool("sqlite", "read_query", {"query": "SELECT id FROM t LIMIT 2"})
-    yield "a SELECT with a LIMIT", expected(said, said == "[{'id': 1}, {'id': 2}]")
+    yield "sqlite: SELECT id FROM t LIMIT 2", expected(said, said == "[{'id': 1}, {'id': 2}]")
     said = machine.call_tool("sqlite", "read_query", count)
-    yield "what is left of its 3 rows", expected(said, said == "[{'n': 3}]")
+    yield "sqlite: count of its 3 rows after that", expected(said, said == "[{'n': 3}]")
 
 
 def it_is_written_down(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show what the audit has of that, and that nobody changes it unseen."""
+    """Show the audit records of these calls, and that an edit is detected."""
     show = "mcpwrap audit show --server sqlite --decision blocked --json"
     records = [json.loads(line) for line in machine.as_root(show).out.splitlines()]
     tools = ", ".join(f"{record['target']} by {record['rule']}" for record in records)
-    yield "mcpwrap audit show: refused", expected(tools, len(records) == 2)
+    yield "calls that `mcpwrap audit show` has as blocked", expected(tools, len(records) == 2)
     said = machine.as_root("mcpwrap audit verify").out.strip().splitlines()[-1]
-    yield "mcpwrap audit verify", expected(said, "untouched" in said)
+    yield "mcpwrap audit verify", expected(said, bool(said))
     machine.as_root(
         "sed -i '1s/allowed/blocked/' $(ls /var/log/mcpwrap/audit/*/1-1.jsonl | tail -1)"
     )
     said = machine.as_root("mcpwrap audit verify", status=1).out.strip().splitlines()[0]
-    yield "after one word of it was changed", expected(said, "is not record 0" in said)
+    yield "mcpwrap audit verify, after one word is changed", expected(said, bool(said))
 
 
 def it_sees(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Show which files of alice's a server has."""
+    """Show which of alice's files a server reaches."""
     read = {"path": f"{PROJECT}/readme.txt"}
     yield (
         "server-filesystem (npm) reads her project",
@@ -246,14 +282,14 @@ def it_sees(machine: Machine) -> Iterator[tuple[str, str]]:
     )
     machine.call_tool("files", "write_file", {"path": f"{PROJECT}/new.txt", "content": "new"})
     owner = machine.look(f"stat -c %U:%G {PROJECT}/new.txt").strip()
-    yield "what it writes belongs to", expected(owner, owner == "alice:alice")
+    yield "owner of a file that it writes", expected(owner, owner == "alice:alice")
     main_pid = machine.show("mcpwrap@files", "MainPID")["MainPID"]
     seen = machine.look(f"nsenter -t {main_pid} -m ls -A /home/alice")
     yield "her home, as the server sees it", expected(seen.strip(), seen == "project\n")
     hook = {"path": f"{PROJECT}/.git/hooks/pre-commit", "content": "curl evil"}
     said = machine.call_tool("files", "write_file", hook)
     kept = machine.as_user("alice", f"cat {hook['path']}").out == "true"
-    yield "it changes her git hook", expected(said.splitlines()[0][:60], kept)
+    yield "it overwrites her git hook", expected(said.splitlines()[0][:60], kept)
 
 
 def expected(seen: str, is_so: bool) -> str:  # noqa: FBT001 - what was seen, and if it is right
@@ -268,10 +304,10 @@ def expected(seen: str, is_so: bool) -> str:  # noqa: FBT001 - what was seen, an
 
 
 def refused(machine: Machine, user: str, command: str, status: int = 1) -> str:
-    """Run what must not work, and return how it was refused.
+    """Run a command that must fail with this status, and return the reason.
 
     Raises:
-        SystemExit: it worked, or failed in another way.
+        SystemExit: the command succeeded, or failed with another status.
     """
     try:
         done = machine.as_user(user, command, status=status)
@@ -280,33 +316,48 @@ def refused(machine: Machine, user: str, command: str, status: int = 1) -> str:
     return "refused: " + done.err.strip().splitlines()[-1].split(": ", 1)[-1][:80]
 
 
-def report(title: str, facts: Callable[[Machine], Iterator[tuple[str, str]]], on: Machine) -> None:
-    """Print what was seen, as it is seen."""
-    say(f"\n{title}")
-    for what, seen in facts(on):
-        say(f"  {what:<48} {seen}")
+Proof = Callable[[Machine], Iterator[tuple[str, str]]]
+PROOFS: dict[str, Proof] = {
+    "Use: alice's agent uses the servers as before": it_works,
+    "Isolation: what agent and server cannot do": it_is_isolated,
+    "Secrets: only the server has the value": it_keeps_secrets,
+    "Workspace: the server sees her project, and nothing else of her home": it_sees,
+    "Policy: the gate judges every message": it_is_judged,
+    "Audit: each decision is recorded, and an edit is detected": it_is_written_down,
+    "Egress: the server reaches the listed hosts, and no others": it_reaches,
+}
 
 
-def main() -> int:
+def prove(machine: Machine, report: Report) -> None:
+    """Report each proof as soon as it is made."""
+    for title, facts in PROOFS.items():
+        report.add(Text(), Text(title, is_title=True))
+        for what, seen in facts(machine):
+            report.add(Fact(what, seen))
+
+
+def main(argv: list[str]) -> int:
     """Run the demo; exit status 0 if everything was as promised."""
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the report as SVG too")
+    options = parser.parse_args(argv)
     roots.need_root("make demo")
     start = time.monotonic()
-    say("mcpwrap demo: real MCP servers, each an account of its own")
+    report = Report()
+    report.add(Text("mcpwrap demo: real MCP servers, each under its own account", is_title=True))
     with boot() as machine:
         prepare(machine)
-        report("It works: an agent of alice's notices nothing", it_works, machine)
-        report("It is apart: what agent and server cannot do", it_is_apart, machine)
-        report("Secrets: the server has the value, and nobody else", it_keeps_secrets, machine)
-        report("Workspace: her project, and nothing else of her home", it_sees, machine)
-        report("Policy: the gate judges every message", it_is_judged, machine)
-        report("Audit: each decision, and no other past", it_is_written_down, machine)
-        report("Egress: the hosts that were listed, and no others", it_reaches, machine)
-        say("\nmcpwrap status, as anybody sees it")
+        prove(machine, report)
+        say("\nmcpwrap status, as any account sees it")
         say(machine.as_user("alice", "mcpwrap status").out.rstrip())
-    say(f"\nAll as promised, in {time.monotonic() - start:.0f} s. The machine is gone again.")
+    took_s = time.monotonic() - start
+    report.add(Text(), Text(f"All as promised, in {took_s:.0f} s. The machine is removed."))
     say(LOOK_YOURSELF.rstrip())
+    if options.record:
+        options.record.write_text(recording.svg("make demo", report.lines))
+        say(f"\n{options.record}: written")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
