@@ -10,44 +10,49 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 REFERENCE = re.compile(r"(mcpwrap[\w.-]*)\((\d)\)")
+# Whose text stays as it is.
+UNCHANGED = (nodes.title, nodes.reference, nodes.literal_block, pending_xref)
 SECTION = re.compile(r"\((\d)\)")
 
 
 class ManualLinks(SphinxTransform):
-    """Links in the text of one page. Titles and existing links stay as they are."""
+    """Links in the text of one page."""
 
     default_priority = 500
 
     def apply(self, **_: Any) -> None:
         """Replace each reference whose page there is."""
+        for strong in list(self.document.findall(nodes.strong)):
+            self._replace_strong(strong)
         for text in list(self.document.findall(nodes.Text)):
-            if not any(isinstance(above, nodes.title | nodes.reference) for above in _above(text)):
-                self._apply(text)
+            if not any(isinstance(above, UNCHANGED) for above in _above(text)):
+                self._replace_text(text)
 
-    def _apply(self, text: nodes.Text) -> None:
-        place, content = text.parent, str(text)
-        if isinstance(place, nodes.strong):  # **mcpwrap**\(1): the section is in the next text
-            after = place.next_node(nodes.Text, descend=False, siblings=True)
-            found = after is not None and SECTION.match(str(after))
-            if found and self._has(content, found[1]):
-                outside = place.parent
-                outside.replace(after, nodes.Text(str(after)[found.end() :]))
-                outside.replace(place, self._link(content, found[1], place.deepcopy()))
+    def _replace_strong(self, name: nodes.strong) -> None:
+        """Link **mcpwrap**\\(1), of which the next text has the section."""
+        after = name.next_node(nodes.Text, descend=False, siblings=True)
+        # After an escape such as `\(` the text has a NUL, which `astext` removes.
+        found = SECTION.match(after.astext()) if after is not None else None
+        if found and self._has(name.astext(), found[1]):
+            place = name.parent
+            place.replace(after, nodes.Text(after.astext()[found.end() :]))
+            place.replace(name, self._link(name.astext(), found[1]))
+
+    def _replace_text(self, text: nodes.Text) -> None:
+        place, content = text.parent, text.astext()
+        if not isinstance(place, nodes.literal):
+            place.replace(text, list(self._parts(content)))
             return
         whole = REFERENCE.fullmatch(content)
-        if isinstance(place, nodes.literal):
-            if whole and self._has(whole[1], whole[2]):
-                place.parent.replace(place, self._link(whole[1], whole[2], place.deepcopy()))
-            return
-        if not isinstance(place, nodes.literal_block):
-            place.replace(text, list(self._parts(content)))
+        if whole and self._has(whole[1], whole[2]):
+            place.parent.replace(place, self._link(whole[1], whole[2]))
 
     def _parts(self, content: str) -> Iterator[nodes.Node]:
         end = 0
         for found in REFERENCE.finditer(content):
             if self._has(found[1], found[2]):
                 yield nodes.Text(content[end : found.start()])
-                yield self._link(found[1], found[2], nodes.Text(found[1]))
+                yield self._link(found[1], found[2])
                 end = found.end()
         yield nodes.Text(content[end:])
 
@@ -55,14 +60,10 @@ class ManualLinks(SphinxTransform):
         document = _document(name, section)
         return document in self.env.found_docs and document != self.env.docname
 
-    def _link(self, name: str, section: str, shown: nodes.Node) -> pending_xref:
-        if isinstance(shown, nodes.literal):
-            inner: list[nodes.Node] = [shown]
-        else:
-            inner = [shown, nodes.Text(f"({section})")]
+    def _link(self, name: str, section: str) -> pending_xref:
         return pending_xref(
             "",
-            nodes.inline("", "", *inner),
+            nodes.inline("", f"{name}({section})"),
             refdomain="std",
             reftype="doc",
             reftarget=f"/{_document(name, section)}",

@@ -68,7 +68,11 @@ def test_the_site_is_built(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     assert 'href="../index.html' in (site / "docs/mcpwrap.8.html").read_text()
     manual = (site / "docs/mcpwrap.8.html").read_text()
     assert "<title>mcpwrap(8)" in manual
-    assert 'href="mcpwrap.toml.5.html"' in manual
+    _, _, article = manual.partition("<article")
+    assert '<a class="reference internal" href="mcpwrap.toml.5.html">' in article
+    assert ">mcpwrap.toml(5)</span></a>, " in article
+    assert 'href="#"' not in article  # a page does not link to itself
+    assert "<strong>systemd</strong>(1)" in article
 
 
 def test_broken_links_fail(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
