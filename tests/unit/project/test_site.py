@@ -71,7 +71,7 @@ def test_the_site_is_built(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     _, _, article = manual.partition("<article")
     assert '<a class="reference internal" href="mcpwrap.toml.5.html">' in article
     assert ">mcpwrap.toml(5)</span></a>, " in article
-    assert 'href="#"' not in article  # a page does not link to itself
+    assert "<strong>mcpwrap</strong>(8)" in article  # a page does not link to itself
     assert "<strong>systemd</strong>(1)" in article
 
 
