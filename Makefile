@@ -1,4 +1,4 @@
-# `make` or `make help` prints what there is. Each line below that has two #s is that list.
+# `make` or `make help` prints the list of targets, from the lines below that have two #s.
 
 PYTHON := .venv/bin/python
 SUITES := bookworm trixie
@@ -10,16 +10,16 @@ STORIES = $(PYTHON) -m pytest -q -n $(STORY_WORKERS) --dist loadgroup
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*##  */\1\t/p' Makefile | expand -t 13
 
-demo: .venv/done  ## build, boot, wrap seven real servers, and report what was proven; RECORD=1 draws docs/demo.svg (root)
+demo: .venv/done  ## build, boot, wrap seven real servers, and report each proof; RECORD=1 draws docs/demo.svg (root)
 	@$(PYTHON) -m tests.system.tools.demo $(if $(RECORD),--record docs/demo.svg)
 
 test: check unit stories  ## lint, types, layers, unit tests, and each promise once; what CI runs (root)
 
 all: check covered everything
-test-all:  ## everything, on each release (root); ROOM=egress, or several, runs those rooms of stories alone
+test-all:  ## everything, on each release (root); ROOM=egress, or several, runs only those rooms of stories
 	@$(MAKE) --no-print-directory $(if $(ROOM),room,all)
 
-check: .venv/done  ## lint, format, types, layers, names and rooms, and which stories are slow
+check: .venv/done  ## lint, format, types, layers, names and rooms, the site's links, and a list of slow stories
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -43,47 +43,47 @@ everything: .venv/done
 room: .venv/done
 	$(STORIES) --tier=all --write-durations $(addprefix tests/system/,$(ROOM))
 
-proofs: .venv/done  ## each promise, its stories, and whether `make test` runs them
+proofs: .venv/done  ## list each promise, its stories, and whether `make test` runs them
 	@$(PYTHON) -m tests.system.tools.proofs
 
-map: .venv/done  ## figures of rooms, names and imports, and docs/rooms*.svg; TREE=DIR is of another checkout
+map: .venv/done  ## print figures of rooms, names and imports, and draw docs/rooms*.svg; TREE=DIR is another checkout
 	@$(PYTHON) -m tests.project.map $(if $(TREE),--tree $(TREE))
 
-errors-page: .venv/done  ## docs/mcpwrap-errors.7.rst, from the errors in mcpwrap/ and docs/errors/
+errors-page: .venv/done  ## write docs/mcpwrap-errors.7.rst from the errors in mcpwrap/ and docs/errors/
 	@$(PYTHON) -m tests.project.error_pages
 
-docs: .venv/done  ## dist/site: README, how-tos, manual and design as a site, with its links checked
+docs: .venv/done  ## build README, how-tos, manual and design as a site in dist/site, and check its links
 	@$(PYTHON) -m tests.project.site
 
-mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
+mutants: .venv/done  ## remove one mechanism at a time, and check that the fast tier fails (root)
 	@$(PYTHON) -m tests.system.tools.mutants
 
-soak: .venv/done  ## sessions of all kinds under random faults, and a report in dist/; MINUTES=20 SEED=7 (root)
+soak: .venv/done  ## run sessions of all kinds under random faults, with a report in dist/; MINUTES=20 SEED=7 (root)
 	@$(PYTHON) -m tests.system.tools.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults '$(FAULTS)')
 
-screenshots: .venv/done  ## docs/screenshots, of the approval page and the site, from a real browser in a booted machine (root)
+screenshots: .venv/done  ## write docs/screenshots, of the approval page and the site, with a browser in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.screenshots
 	@$(PYTHON) -m tests.system.tools.site_screenshots
 
-messages: .venv/done  ## tests/shared/ordinary_messages, from real clients and servers in a booted machine (root)
+messages: .venv/done  ## write tests/shared/ordinary_messages, from real clients and servers in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.record_messages
 
-bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside their targets (root)
+bench: .venv/done  ## measure the cost of a session, a message and an idle wrapper, beside their targets (root)
 	@$(PYTHON) -m benchmarks.run
 
-bench-gate: .venv/done  ## the gate's rows of `bench` alone; AGAINST=COMMIT measures that one in turns with this tree (root)
+bench-gate: .venv/done  ## measure only the gate's rows of `bench`; AGAINST=COMMIT measures that commit in turns with this tree (root)
 	@$(PYTHON) -m benchmarks.gate $(if $(AGAINST),--against $(AGAINST))
 
-bench-starts: .venv/done  ## what a session's start and `mcpwrap --help` take, in turns with the package of AGAINST=COMMIT (root)
+bench-starts: .venv/done  ## time a session's start and `mcpwrap --help`, in turns with the package of AGAINST=COMMIT (root)
 	@$(PYTHON) -m benchmarks.starts --against $(AGAINST)
 
-bench-growth: .venv/done  ## what `apply`, `plan`, `status` and `doctor` take with 10, 100 and 500 servers; AGAINST=COMMIT too (root)
+bench-growth: .venv/done  ## time `apply`, `plan`, `status` and `doctor` with 10, 100 and 500 servers; AGAINST=COMMIT too (root)
 	@$(PYTHON) -m benchmarks.growth $(if $(AGAINST),--against $(AGAINST))
 
-deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
+deb: .venv/done  ## build dist/mcpwrap_*.deb for Debian 12 and 13 (root)
 	@$(PYTHON) -m tests.system.bed.package $(SUITES)
 
-pins:  ## tests/constraints.txt: the newest of what pip brings, and what is shipped as it is (root)
+pins:  ## write tests/constraints.txt: the newest versions of pip's packages, but the shipped ones as they are (root)
 	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' packaging/site.txt > tests/constraints.txt
 	rm -rf .venv
 	@$(MAKE) --no-print-directory .venv/done
@@ -95,7 +95,7 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 .venv/done: tests/requirements.txt tests/constraints.txt tests/host-packages.sh pyproject.toml
 	tests/host-packages.sh
 	/usr/bin/python3 -m venv .venv
-	# By its environment, where what builds a package finds it too.
+	# In the environment, so that pip's builds of packages find it too.
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 

@@ -10,6 +10,9 @@ myst_heading_anchors = 6
 # A link without a target is an error, and none is guessed from titles.
 nitpicky = True
 
+# A block without a language is a drawing or the output of a command.
+highlight_language = "none"
+
 # `--` is typed, in manual pages more than anywhere else.
 smartquotes = False
 
