@@ -18,7 +18,7 @@ MOST_LINES = 60  # what a page shows without scrolling for long
 WIDTH = 50  # of the left column
 # Fonts of the reader's machine: a picture in a page requests nothing from another host.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-REFUSALS = re.compile(r"refused|403|FOUND|denied|read-only", re.IGNORECASE)
+REFUSALS = re.compile(r"[Rr]efused|403|FOUND|denied|read-only")
 
 
 @dataclass(frozen=True)

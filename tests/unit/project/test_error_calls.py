@@ -73,7 +73,7 @@ def found(body: str) -> list[Use]:
          [("is gone.", ""), ("is here.", "")]),
         ('why = "gone"\nwhy = f"{why}, and back"\nraise OddError(why, code="E-A-B")',
          [("gone", ""), ("«REASON», and back", "")]),
-        # Text that is not in the source is no message, and the name counts.
+        # Text that is not in the source is not a message; the name counts all the same.
         ('raise OddError(error.problem, code="E-A-B")', []),
         ('log_line("it is gone [E-A-B]")', [("it is gone", "")]),
         ('log_line(f"{key} is gone [E-A-B]\\n")', [("«KEY» is gone", "")]),
