@@ -25,6 +25,7 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, the site's l
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	$(PYTHON) -m tests.project.names
+	$(PYTHON) -m tests.project.wording
 	$(PYTHON) -m tests.project.site --quiet
 	$(PYTHON) -m tests.system.tools.slow_stories
 
@@ -48,6 +49,9 @@ proofs: .venv/done  ## list each promise, its stories, and whether `make test` r
 
 map: .venv/done  ## print figures of rooms, names and imports, and draw docs/rooms*.svg; TREE=DIR is another checkout
 	@$(PYTHON) -m tests.project.map $(if $(TREE),--tree $(TREE))
+
+facts: .venv/done  ## list the figures, sources and code in the prose of AGAINST=COMMIT that this tree lacks
+	@$(PYTHON) -m tests.project.facts --against $(AGAINST)
 
 errors-page: .venv/done  ## write docs/mcpwrap-errors.7.rst from the errors in mcpwrap/ and docs/errors/
 	@$(PYTHON) -m tests.project.error_pages
@@ -99,5 +103,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
 .DEFAULT_GOAL := help
