@@ -1,4 +1,4 @@
 """RUNS AS ROOT, ONCE: programs that read root's own files, change the machine, and exit.
 
-None listens. Only `mcpwrap-watch.service` goes on running.
+None listens on a socket. Only `mcpwrap-watch.service` runs all the time.
 """

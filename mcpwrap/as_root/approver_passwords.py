@@ -21,25 +21,25 @@ _NOBODY_UID = 65534
 
 
 def set_one(user: str, password: bytes) -> None:
-    """Let this password prove that it is the account's person who answers.
+    """Set the password with which this account's person proves an approval decision.
 
     Raises:
-        UsageError: it is nobody's account, or not a password.
+        UsageError: it is not the account of a person, or the password cannot be used.
     """
     uid = expect_person(user)
     _expect_usable(password)
     one = Approver(uid=uid, hash=_hash_of(password))
     with in_turn(paths.APPROVERS_LOCK):
         now = _now()
-        _keep(Approvers(by_user={**now.by_user, user: one}))
-    tty.say(f"{user} can approve with this password, from now on")
+        _write(Approvers(by_user={**now.by_user, user: one}))
+    tty.say(f"{user} can approve with this password from now on")
 
 
 def remove(user: str) -> None:
-    """Let nobody approve by the account's password any more; it may be gone already.
+    """Remove the account's password for approvals. The account itself may be gone already.
 
     Raises:
-        UsageError: it has none.
+        UsageError: the account has no password.
     """
     with in_turn(paths.APPROVERS_LOCK):
         now = _now()
@@ -47,9 +47,10 @@ def remove(user: str) -> None:
             raise UsageError(
                 f"{user} has no password; nothing was changed",
                 where=_WHERE,
-                fix=f"{', '.join(sorted(now.by_user)) or 'nobody'} has one",
+                fix=f"name an account that has one: {', '.join(sorted(now.by_user)) or 'none has'}",
+                code="E-PASSWORD-NOT-SET",
             )
-        _keep(Approvers(by_user={name: one for name, one in now.by_user.items() if name != user}))
+        _write(Approvers(by_user={name: one for name, one in now.by_user.items() if name != user}))
     tty.say(f"{user} cannot approve with a password any more")
 
 
@@ -57,31 +58,34 @@ def typed() -> bytes:
     """Return a password that was typed twice.
 
     Raises:
-        UsageError: there is no terminal, or it was not the same.
+        UsageError: there is no terminal, the password cannot be used, or the two do not match.
     """
     first = tty.read_hidden(f"New password to approve with, {MIN_CHARS} characters or more: ")
     _expect_usable(first.encode())
     if tty.read_hidden("Once more: ") != first:
         raise UsageError(
-            "these are two different ones; nothing was changed", where=_WHERE, fix="try again"
+            "the two passwords do not match; nothing was changed",
+            where=_WHERE,
+            fix="run the command again, and type the same password twice",
+            code="E-PASSWORD-MISMATCH",
         )
     return first.encode()
 
 
 def expect_person(user: str) -> int:
-    """Return the UID of an account of a person's.
+    """Return the UID of a person's account.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not the account of a person.
     """
     try:
         uid = pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):  # ValueError: with a NUL in it
-        raise _nobody(user, "there is no such account") from None
+        raise _not_a_person(user, "there is no such account") from None
     if FIRST_UID <= uid <= LAST_UID:
-        raise _nobody(user, "it is the account of a server")
+        raise _not_a_person(user, "it is the account of a server")
     if uid < _FIRST_PERSON_UID or uid == _NOBODY_UID or not user.isascii():
-        raise _nobody(user, "it is an account of the system's, and no person's")
+        raise _not_a_person(user, "it is a system account, not the account of a person")
     return uid
 
 
@@ -91,7 +95,7 @@ def _expect_usable(password: bytes) -> None:
     except UnicodeDecodeError:
         raise _unusable("it is not UTF-8") from None
     if b"\n" in password or b"\r" in password or b"\0" in password:
-        raise _unusable("it is of more than one line")
+        raise _unusable("it has more than one line, or a NUL")
     if chars < MIN_CHARS:
         raise _unusable(f"it has under {MIN_CHARS} characters")
     if len(password) > MAX_PASSWORD_BYTES:
@@ -110,34 +114,40 @@ def _now() -> Approvers:
         return Approvers()
     except msgspec.MsgspecError as error:
         raise McpwrapError(
-            f"cannot be understood: {error}; nothing was changed",
+            f"is damaged: {error}; nothing was changed",
             where=paths.APPROVERS,
-            fix="remove the file, and set each password anew",
+            fix="remove the file, and set each password again",
+            code="E-PASSWORD-FILE-DAMAGED",
         ) from error
 
 
-def _keep(now: Approvers) -> None:
+def _write(now: Approvers) -> None:
     gid = accounts.gid_of("mcpwrap-gate")
     if gid is None:
         raise McpwrapError(
             "there is no group mcpwrap-gate; nothing was changed",
             where=_WHERE,
-            fix="`sudo systemd-sysusers`, or install the package anew",
+            fix="run `sudo systemd-sysusers`, or reinstall the package",
+            code="E-PASSWORD-NO-GATE-GROUP",
         )
-    # Of all others not even the hashes are to be seen: they could be tried elsewhere.
+    # No other account may read even the hashes: they could be attacked offline.
     with nothing_changed():
         root_files.replace(paths.APPROVERS, approver_passwords.encode(now), mode=0o640, gid=gid)
 
 
-def _nobody(user: str, why: str) -> UsageError:
+def _not_a_person(user: str, why: str) -> UsageError:
     return UsageError(
         f"{user!r} cannot approve: {why}; nothing was changed",
         where=_WHERE,
         fix="name the account of a person: `sudo mcpwrap approvals passwd USER`",
+        code="E-PASSWORD-ACCOUNT",
     )
 
 
 def _unusable(why: str) -> UsageError:
     return UsageError(
-        f"this cannot be a password: {why}; nothing was changed", where=_WHERE, fix="choose another"
+        f"this password cannot be used: {why}; nothing was changed",
+        where=_WHERE,
+        fix="choose another one",
+        code="E-PASSWORD-UNUSABLE",
     )

@@ -10,27 +10,28 @@ from pathlib import Path
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
-# mcpwrap-resolvers.service takes the lock by itself, for a moment, whenever a network changes.
-_PATIENCE_S = 5.0
+# mcpwrap-resolvers.service takes the lock unasked, for a moment, whenever a network changes.
+_TIMEOUT_S = 5.0
 _LOOK_EVERY_S = 0.05
 
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """Hold the lock of `apply` for the time of the block.
+    """Hold the lock of `apply` during the block.
 
     Raises:
-        McpwrapError: another holds it, and not for a moment alone.
+        McpwrapError: another process has held it for 5 s.
     """
     with _opened(paths.LOCK) as fd:
-        give_up_at = time.monotonic() + _PATIENCE_S
+        give_up_at = time.monotonic() + _TIMEOUT_S
         while not _take(fd):
             if time.monotonic() >= give_up_at:
                 raise McpwrapError(
                     "another `mcpwrap apply` or `mcpwrap secret`, or mcpwrap-resolvers.service, "
-                    "is at work; nothing was changed",
+                    "is running; nothing was changed",
                     where=paths.LOCK,
-                    fix="wait for it; `fuser -v` on that file names it",
+                    fix="wait until it has ended; `fuser -v` on that file names the process",
+                    code="E-APPLY-LOCKED",
                 )
             time.sleep(_LOOK_EVERY_S)
         yield
@@ -38,7 +39,7 @@ def only_one() -> Iterator[None]:
 
 @contextmanager
 def in_turn(path: str = paths.LOCK) -> Iterator[None]:
-    """The same, with this lock, but wait for another to be done."""
+    """Hold this lock during the block. Wait without a timeout while another process holds it."""
     with _opened(path) as fd:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -46,7 +47,7 @@ def in_turn(path: str = paths.LOCK) -> Iterator[None]:
 
 @contextmanager
 def if_free(path: str) -> Iterator[bool]:
-    """Hold this lock if nobody does; say whether. "" is one that the caller holds."""
+    """Hold this lock if it is free; yield whether it was. "" stands for a lock the caller holds."""
     if not path:
         yield True
         return
@@ -55,7 +56,7 @@ def if_free(path: str) -> Iterator[bool]:
 
 
 def _take(fd: int) -> bool:
-    """Take the lock if nobody has it; say whether."""
+    """Take the lock if it is free; return whether it was."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,6 +1,6 @@
 """Program `mcpwrap-root`: dispatches `apply`, `accept`, `secret`, `passwd`, `panic`, `resume`.
 
-It runs as root when a command of the operator executes it, reads root's files, acts, and exits.
+The operator's command executes it as root. It reads root's files, acts, and exits.
 """
 
 import os
@@ -17,7 +17,7 @@ from mcpwrap.plan.diff.diff import RetirementPolicy
 
 
 def main() -> int:
-    """Do what `mcpwrap` was asked to. Exit status: as in `mcpwrap.errors`."""
+    """Carry out one command of `mcpwrap`. Exit status: as in `mcpwrap.errors`."""
     tty.guard()
     os.umask(0o022)
     os.chdir("/")
@@ -26,8 +26,8 @@ def main() -> int:
         return _run(sys.argv[1:]) if os.geteuid() == 0 else _misused()
     except McpwrapError as error:
         return _failed(error)
-    except OSError as error:  # those that know how far they came have said it themselves
-        return _failed(file_error(error, "broken off here: the same command goes on from there"))
+    except OSError as error:  # code that knows how far it came raises a McpwrapError itself
+        return _failed(file_error(error, "interrupted here: the same command continues"))
 
 
 def _run(argv: list[str]) -> int:
@@ -39,7 +39,7 @@ def _run(argv: list[str]) -> int:
         case ["accept", *rest]:
             return _accept(rest)
         case _:
-            # Before the lock: whoever types a value takes their time.
+            # Before the lock: a person who types a value takes time.
             given = command.value_from(command.read_all()) if _reads_input(argv) else ""
             with only_one():
                 return _do_as_asked(argv, given)
@@ -53,10 +53,10 @@ def _failed(error: McpwrapError) -> int:
 def _panic(verb: str, *names: str) -> int:
     if verb == "panic":
         panic.begin(list(names))
-        tty.say("sessions are ended and nobody is let in, until `sudo mcpwrap resume`")
+        tty.say("sessions are ended and new ones refused, until `sudo mcpwrap resume`")
     else:
         panic.end(list(names))
-        tty.say("agents are let in again")
+        tty.say("agents can open sessions again")
     return EXIT_OK
 
 
@@ -129,5 +129,8 @@ def _secret(argv: list[str], given: str) -> int:
 
 
 def _misused() -> int:
-    tty.warn("mcpwrap-root: is for the command `mcpwrap`, as root")
+    tty.warn(
+        "mcpwrap-root: only the command `mcpwrap` starts this program, as root "
+        "[E-USAGE-INTERNAL-PROGRAM]"
+    )
     return EXIT_USAGE

@@ -1,7 +1,7 @@
-"""`mcpwrap panic`, `mcpwrap resume`: emergency stop of sessions, kept until it is lifted.
+"""`mcpwrap panic`, `mcpwrap resume`: emergency stop of sessions, in force until it is lifted.
 
-It waits for no other program of root's: an `apply` that hangs must not be in its way. Nor may a
-full disk: what fails is reported when all the rest has been done.
+It waits for none of root's other programs: an `apply` that hangs must not delay it. Nor may a full
+disk: failures are reported after everything else has been done.
 """
 
 import os
@@ -19,43 +19,44 @@ from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
-# As in mcpwrap-watch: an agent that tries again meanwhile would take the stop back.
+# Irreversibly, as in mcpwrap-watch: a retry of an agent would cancel the stop job.
 _STOP = (SYSTEMCTL, "stop", "--job-mode=replace-irreversibly", "--")
 _ALL = ("mcpwrap@*.socket", "mcpwrap@*.service")
 
 
 def begin(names: list[str]) -> None:
-    """Let nobody in to these servers, or to any if none is named, and end their sessions.
+    """Refuse new sessions of these servers, or of all if none is named, and end the open ones.
 
-    The order is first kept in memory, for the gate, then carried out, and then kept on the disk.
+    The order is first written to memory, for the gate, then carried out, then written to the disk.
 
     Raises:
-        McpwrapError: there is no such server; or something failed, after all else was done.
+        McpwrapError: there is no such server; or a part failed, after all others were done.
     """
     _expect_known(names)
-    unordered, unstopped, unkept = (
-        _failure(do, names) for do in (_order_now, _stop, _keep_on_disk)
+    unordered, unstopped, unsaved = (
+        _failure(do, names) for do in (_order_now, _stop, _save_on_disk)
     )
-    failures = [each for each in (unstopped, unkept and unordered, unkept) if each]
+    failures = [each for each in (unstopped, unsaved and unordered, unsaved) if each]
     if not failures:
         return
     ended = "SESSIONS MAY GO ON" if unstopped else "sessions are ended"
-    until = "`mcpwrap resume`" if not unkept else "the next boot, and not longer"
-    kept = "nobody is kept out" if unkept and unordered else f"nobody is let in until {until}"
+    until = "`mcpwrap resume`" if not unsaved else "the next boot, and not longer"
+    refused = "are NOT refused" if unsaved and unordered else f"are refused until {until}"
     problems = "; ".join(f"{each.where}: {each.problem}" for each in failures)
     raise McpwrapError(
-        f"{ended}, {kept}: {problems}",
+        f"{ended}, new ones {refused}: {problems}",
         where="mcpwrap panic",
         fix=f"{failures[-1].fix}; then `sudo {' '.join(['mcpwrap panic', *names])}` again",
+        code="E-PANIC-INCOMPLETE",
     )
 
 
 def end(names: list[str]) -> None:
-    """Let agents in again.
+    """Lift the emergency stop: agents can open sessions again.
 
     Raises:
         McpwrapError: there is no such server, or all are stopped and one is named; or the order
-            cannot be taken back, and nothing was changed.
+            cannot be withdrawn, and nothing was changed.
     """
     known = sorted(observer.server_names())
     _expect_known(names)
@@ -65,12 +66,15 @@ def end(names: list[str]) -> None:
             before = now.merged(_read(paths.PANIC))
             if names and before.everything:
                 raise UsageError(
-                    "all servers are stopped", where="mcpwrap resume", fix="`sudo mcpwrap resume`"
+                    "all servers are stopped, not single ones; nothing was changed",
+                    where="mcpwrap resume",
+                    fix="`sudo mcpwrap resume`, without a name",
+                    code="E-PANIC-ALL-STOPPED",
                 )
             after = before.without_names(names)
-            # What is in memory keeps everybody out as long as the disk says something else.
+            # The order in memory refuses all sessions as long as it and the file on disk differ.
             _write(paths.PANIC, after)
-        _take_back_now(now, after)
+        _withdraw_now(now, after)
         with suppress(OSError):
             Path(paths.PANIC_RESERVE).touch(mode=0o644)
     sockets = [paths.socket_unit(name) for name in names or known]
@@ -78,33 +82,39 @@ def end(names: list[str]) -> None:
         run(SYSTEMCTL, "start", "--", *sockets)
 
 
-def _take_back_now(before: Panic, after: Panic) -> None:
-    """Take the order of this boot back. Its lock is not held while the disk is waited for.
+def _withdraw_now(before: Panic, after: Panic) -> None:
+    """Withdraw the order of this boot. Its lock is not held during the wait for the disk.
 
     Raises:
-        McpwrapError: it stands: it cannot be written, or somebody has given another meanwhile.
+        McpwrapError: the order stands: its file cannot be written, or a new order was given.
     """
     try:
         with in_turn(paths.PANIC_NOW_LOCK):
             if _read(paths.PANIC_NOW) != before:
                 raise McpwrapError(
-                    "`mcpwrap panic` was given meanwhile, and nobody is let in",
+                    "`mcpwrap panic` was run meanwhile, and sessions are still refused",
                     where="mcpwrap resume",
-                    fix="the same command again, if agents are to be let in",
+                    fix="run the same command again, if sessions shall be admitted",
+                    code="E-PANIC-REPEATED",
                 )
             _write(paths.PANIC_NOW, after)
     except OSError as error:
-        raise file_error(error, "nobody is let in until the next boot") from error
+        raise file_error(error, "sessions are refused until the next boot") from error
 
 
 def _expect_known(names: list[str]) -> None:
-    """Refuse a name that is a mistake. Where nobody can tell, what could be one is taken."""
+    """Refuse an unknown name. If the registry cannot be read, accept any valid name."""
     for name in names:
         known = [name] if is_server_name(name) else []
         with suppress(OSError, McpwrapError):
             known = observer.server_names()
         if name not in known:
-            raise UsageError(f"no server {name!r}", where="mcpwrap", fix="`mcpwrap status`")
+            raise UsageError(
+                f"no server has the name {name!r}; nothing was changed",
+                where="mcpwrap",
+                fix="`mcpwrap status` lists the servers",
+                code="E-PANIC-SERVER-UNKNOWN",
+            )
 
 
 def _failure(do: Callable[[list[str]], None], names: list[str]) -> McpwrapError | None:
@@ -118,22 +128,22 @@ def _failure(do: Callable[[list[str]], None], names: list[str]) -> McpwrapError 
 
 
 def _order_now(names: list[str]) -> None:
-    """Keep the order for this boot. It looks at nothing on the disk, which may be slow."""
+    """Write the order for this boot. It reads nothing from the disk, which may be slow."""
     with in_turn(paths.PANIC_NOW_LOCK):
         _write(paths.PANIC_NOW, _read(paths.PANIC_NOW).with_names(names))
 
 
 def _stop(names: list[str]) -> None:
-    """Stop all that is loaded, whatever the registry has, unless some are named."""
+    """Stop the named servers; without names all loaded units, whether in the registry or not."""
     units = [unit for name in names for unit in _units(name)]
     run(*_STOP, *(units or _ALL))
 
 
-def _keep_on_disk(names: list[str]) -> None:
+def _save_on_disk(names: list[str]) -> None:
     with in_turn(paths.PANIC_LOCK):
         try:
             order = _read(paths.PANIC).with_names(names)
-        except OSError:  # as the gate takes one that it cannot read
+        except OSError:  # the gate also takes an unreadable file for a stop of everything
             order = Panic(everything=True)
         with suppress(OSError):
             order = order.merged(_read(paths.PANIC_NOW))
@@ -146,9 +156,10 @@ def _keep_on_disk(names: list[str]) -> None:
 
 
 def _make_empty() -> None:
-    """Leave an empty file, which stops everything: a full ext4 or btrfs has room for that.
+    """Leave an empty file, which stops everything. A full ext4 or btrfs has room for that.
 
-    XFS has not, but renames one that is there; tmpfiles.d makes it anew at the next boot.
+    A full XFS has not, but can rename an existing file, which tmpfiles.d makes again at the next
+    boot.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

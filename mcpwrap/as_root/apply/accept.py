@@ -1,4 +1,4 @@
-"""`mcpwrap accept`: add proposed servers, once a person has read and confirmed them."""
+"""`mcpwrap accept`: add proposed servers after a person has read and confirmed them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,12 +26,13 @@ _EMPTY = (
 
 
 def accept(digest: str, path: str, *, by: str) -> None:
-    """Show what is proposed, ask for `yes`, put it into the configuration, and apply that.
+    """Show the proposal, ask for `yes`, write it to the configuration, and apply that.
 
-    Broken off, it leaves what a second run completes, or `apply`. `by` called sudo, if it is known.
+    After an interruption a second run completes it, and so does `apply`. `by` is the account that
+    called sudo, "" if it is not known.
 
     Raises:
-        McpwrapError: it was refused, by a person or by what is wrong with it; or a step failed.
+        McpwrapError: a person did not confirm it, it is invalid, or a step failed.
     """
     wanted = proposal_intake.read(path, digest)
     secrets = proposal_intake.secrets_for(wanted.servers)
@@ -40,18 +41,19 @@ def accept(digest: str, path: str, *, by: str) -> None:
         text_by_name=wanted.text_by_name,
         servers=wanted.servers,
         by=_agent(by),
-        secrets=list(_told(wanted, secrets)),
+        secrets=list(_secret_lines(wanted, secrets)),
         notes=[*widened_boundaries.of_servers(wanted.servers.values()), *_notes(_added(wanted))],
     )
     if not tty.says_yes(lambda columns: shown(offer, columns), question(offer)):
         raise McpwrapError(
-            "nobody said yes; nothing was changed",
+            "the proposal was not confirmed with `yes`; nothing was changed",
             where=_WHERE,
-            fix="give the same command again to be asked again",
+            fix="run the same command again and answer `yes`",
+            code="E-PROPOSAL-NOT-CONFIRMED",
         )
-    with only_one():  # which nobody has to wait for while a person reads
+    with only_one():  # not earlier: no other program waits for the lock while a person reads
         added = _added(wanted)
-        _notes(added)  # once more: the machine may be another by now
+        _notes(added)  # once more: the machine may have changed since
         _carry_out(added, secrets)
 
 
@@ -69,7 +71,7 @@ def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
 
 
 def _agent(name: str) -> str:
-    """Return the account that called sudo, "" if it can be no agent."""
+    """Return the account that called sudo, "" if it cannot be an agent."""
     try:
         return value_parsers.agent(name).removeprefix("@")
     except BadValueError:
@@ -77,10 +79,10 @@ def _agent(name: str) -> str:
 
 
 def _added(wanted: ReviewedProposal) -> dict[str, str]:
-    """Return the files that are to be written, by path: those that are not there yet.
+    """Return the texts of the files to write, by path: those that do not exist yet.
 
     Raises:
-        UsageError: a server or a file of that name is there, and is another, or is left of one.
+        UsageError: another server or file of that name exists, or remains of a removed server.
     """
     added = {} if _is_configured() else {paths.CONFIG_FILE: _EMPTY}
     there = observer.config_files(added)
@@ -97,37 +99,38 @@ def _added(wanted: ReviewedProposal) -> dict[str, str]:
         fresh.append(name)
     if problems:
         raise UsageError(
-            f"other servers of these names are there: {', '.join(problems)}; nothing was changed",
+            f"other servers have these names: {', '.join(problems)}; nothing was changed",
             where=_WHERE,
-            fix="propose it under another name, or take what is there away first",
+            fix="propose the server under another name, or remove the existing one first",
+            code="E-PROPOSAL-NAME-TAKEN",
         )
     expect_nobodys(fresh, observer.registry().by_name)
     return added
 
 
 def _is_configured() -> bool:
-    """Say whether there is a configuration, or was one: then it is not for us to begin a new."""
+    """Return whether the machine has or had a configuration: if so, no new one is made."""
     return Path(paths.CONFIG_FILE).exists() or bool(observer.server_names())
 
 
 def _notes(added: dict[str, str]) -> list[str]:
-    """Find out whether this machine could be so; return what is to be seen to.
+    """Plan these files and map their workspaces; return the notes for the operator.
 
     Raises:
-        McpwrapError: it could not.
+        McpwrapError: this machine cannot be configured so.
     """
     return apply.check_workspaces(planning.planned(added=added).wanted)
 
 
-def _told(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:
-    """Yield what becomes of each secret."""
+def _secret_lines(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:
+    """Yield a line for each secret: given, set before, or missing."""
     settings = secret_index_file.read()
     for name, server in wanted.servers.items():
         for key in settable(server):
             known = settings.of(name, key)
             is_set = known is not None and known.is_set
             if key in secrets.get(name, {}):
-                yield f"{name} {key}: given{', in place of the one that is set' * is_set}"
+                yield f"{name} {key}: given{', replaces the one that is set' * is_set}"
             elif is_set:
                 yield f"{name} {key}: stays as it was set before"
             else:

@@ -1,7 +1,7 @@
 """`mcpwrap apply`: plan the steps, print them and carry them out.
 
-Before the first step, the workspaces of each wrapper's next start are mapped as a dry run, which
-leaves nothing behind.
+Before the first step, all workspaces are opened and mapped as at the next start of their wrapper.
+This is a dry run, which leaves nothing behind.
 """
 
 import os
@@ -18,7 +18,7 @@ from mcpwrap.plan.steps import Step
 
 
 def apply(retired: RetirementPolicy) -> None:
-    """Plan, and carry it out; who calls holds the lock.
+    """Plan, and carry out the steps. The caller holds the lock.
 
     Raises:
         McpwrapError: the configuration is wrong, or a step failed.
@@ -40,10 +40,10 @@ def apply(retired: RetirementPolicy) -> None:
 
 
 def check_workspaces(wanted: Desired) -> list[str]:
-    """Open and map every workspace; return a line for each that is not there yet.
+    """Open and map every workspace; return a line for each that does not exist yet.
 
     Raises:
-        UsageError: one cannot be given to its server.
+        UsageError: a server cannot be given its workspace.
     """
     notes = []
     for name, workspaces in wanted.workspaces.items():
@@ -61,6 +61,7 @@ def check_workspaces(wanted: Desired) -> list[str]:
                     f"{error.problem}; nothing was changed",
                     where=f"[mcp_servers.{name}.mcpwrap], workspace",
                     fix=error.fix,
+                    code=error.code,
                 ) from error
     return notes
 
@@ -69,17 +70,19 @@ def _do(step: Step, done: int) -> None:
     try:
         carry_out(step)
     except OSError as error:
-        told = file_error(error)
-        problem = f"{told.where}: {told.problem}"
-        raise _broken_off(McpwrapError(problem, where="", fix=told.fix), step, done) from error
+        failure = file_error(error)
+        problem = f"{failure.where}: {failure.problem}"
+        cause = McpwrapError(problem, where="", fix=failure.fix, code=failure.code)
+        raise _interrupted(cause, step, done) from error
     except McpwrapError as error:
-        raise _broken_off(error, step, done) from error
+        raise _interrupted(error, step, done) from error
 
 
-def _broken_off(error: McpwrapError, step: Step, done: int) -> McpwrapError:
+def _interrupted(error: McpwrapError, step: Step, done: int) -> McpwrapError:
     return McpwrapError(
         error.problem,
         where=step.describe(),
-        fix=f"{error.fix}; then run `mcpwrap apply` again: it goes on from there",
-        more=[*error.more, f"{done} steps before it were done and stay done"],
+        fix=f"{error.fix}; then run `mcpwrap apply` again: it continues from this step",
+        more=[*error.more, f"{done} steps before this one are done and stay done"],
+        code=error.code,
     )

@@ -1,4 +1,4 @@
-"""Proposal and its secrets, handed over untrusted; `mcpwrap-proposal` parses it as nobody."""
+"""Untrusted proposal and its secrets; `mcpwrap-proposal` parses it, as account `nobody`."""
 
 import hashlib
 import os
@@ -21,57 +21,60 @@ from mcpwrap.plan import paths
 Secrets = Mapping[str, Mapping[str, str]]  # values, by server and key
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_AGAIN = "propose it again, and look at what is in it: `mcpwrap wrap`"
+_AGAIN = "propose it again with `mcpwrap wrap`, and read what is in it"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedProposal:
-    """Parsed proposal: the texts that are shown are those that go into the configuration."""
+    """Parsed proposal. The texts that a person is shown are those that are written."""
 
     text_by_name: Mapping[str, str]
     servers: Mapping[str, Server]
 
 
 def read(path: str, digest: str) -> ReviewedProposal:
-    """Return what is proposed in a file, if it is the file with this SHA-256.
+    """Return the parsed proposal of a file, if the file has this SHA-256.
 
-    It is read once. Of its bytes root looks at none: a program without any rights does.
+    The file is read once. Root does not parse its bytes: a program without any rights does.
 
     Raises:
-        UsageError: it is another, or none; or it is no proposal.
+        UsageError: the file has another SHA-256, cannot be read, or is not a proposal.
     """
-    raw = _the_one(path, digest)
-    reading = _understood(
+    raw = _expected_file(path, digest)
+    reading = _decoded(
         run_as_nobody.answer_to(
             raw, [paths.PROPOSAL_PROGRAM], max_bytes=MAX_ANSWER_BYTES, timeout_s=TIMEOUT_S
         )
     )
     if reading.wrong:
         raise UsageError(
-            "cannot be proposed, and nothing was changed:",
+            "is not a valid proposal; nothing was changed:",
             where=ascii(path),
             fix=_AGAIN,
-            more=[f"| {line}" for line in reading.wrong.split("\n")],  # so none passes for ours
+            # Marked, so that no line of the reader passes for one of root's.
+            more=[f"| {line}" for line in reading.wrong.split("\n")],
+            code="E-PROPOSAL-INVALID",
         )
     return ReviewedProposal(reading.text_by_name, servers_of(reading.text_by_name))
 
 
 def secrets_for(servers: Mapping[str, Server]) -> Secrets:
-    """Return the secrets on standard input, if that is no terminal and not empty.
+    """Return the secrets on standard input, if that is not a terminal and not empty.
 
     Raises:
-        UsageError: they are not in the form, or of nothing that is proposed.
+        UsageError: they are malformed, unusable, or not declared by a proposed server.
     """
     raw = b"" if os.isatty(0) else command.read_all()
     if not raw.strip():
         return {}
     try:
         found = msgspec.json.decode(raw, type=dict[str, dict[str, str]])
-    except ValueError:  # whose text is left out: it could have some of a secret in it
+    except ValueError:  # its text is left out: it could contain part of a secret
         raise UsageError(
-            'no secrets in the form {"server": {"KEY": "value"}}; nothing was changed',
+            'is not of the form {"server": {"KEY": "value"}}; nothing was changed',
             where="standard input",
-            fix="`mcpwrap wrap` writes it; without secrets leave it empty: `< /dev/null`",
+            fix="send what `mcpwrap wrap` writes; without secrets send nothing: `< /dev/null`",
+            code="E-PROPOSAL-SECRETS",
         ) from None
     expect_declared(servers, found)
     for by_key in found.values():
@@ -80,12 +83,13 @@ def secrets_for(servers: Mapping[str, Server]) -> Secrets:
     return found
 
 
-def _the_one(path: str, digest: str) -> bytes:
+def _expected_file(path: str, digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
         raise UsageError(
-            f"{digest!a:.80} is no SHA-256; nothing was changed",
+            f"{digest!a:.80} is not a SHA-256; nothing was changed",
             where="mcpwrap accept",
-            fix="give its 64 digits, 0-9 and a-f: `mcpwrap wrap` says the whole command",
+            fix="give its 64 digits, 0-9 and a-f: `mcpwrap wrap` prints the whole command",
+            code="E-PROPOSAL-DIGEST",
         )
     raw = root_files.read_anybodys(path, max_bytes=MAX_FILE_BYTES)
     if len(raw) > MAX_FILE_BYTES:
@@ -93,23 +97,26 @@ def _the_one(path: str, digest: str) -> bytes:
             "is over 1 MiB; nothing was changed",
             where=ascii(path),
             fix="propose fewer servers at a time",
+            code="E-PROPOSAL-SIZE",
         )
     if hashlib.sha256(raw).hexdigest() != digest:
         raise UsageError(
-            "is not the proposal that this command was made for: it has another SHA-256; "
+            "is not the proposal that this command was printed for: it has another SHA-256; "
             "nothing was changed",
             where=ascii(path),
-            fix=f"find out who changed it; then {_AGAIN}",
+            fix=f"find out which account changed it; then {_AGAIN}",
+            code="E-PROPOSAL-CHANGED",
         )
     return raw
 
 
-def _understood(untrusted: bytes) -> ProposalAnswer:
+def _decoded(untrusted: bytes) -> ProposalAnswer:
     try:
         return proposal_answer.decode(untrusted)
     except ValueError:
         raise McpwrapError(
-            "answered what it never does; nothing was changed",
+            "returned malformed output; nothing was changed",
             where=paths.PROPOSAL_PROGRAM,
-            fix="find out what is in the file, and who wrote it: it may be an attack",
+            fix="read the file, and find out which account wrote it: it may be an attack",
+            code="E-PROPOSAL-READER-OUTPUT",
         ) from None

@@ -1,6 +1,6 @@
-"""Executor of plan steps, one case a step.
+"""Step executor: carries out the steps of a plan, one case each.
 
-The step that starts the webhook's service makes its signing key if it is missing.
+The step that starts the webhook also makes its signing key, if that is missing.
 """
 
 import os
@@ -26,14 +26,14 @@ USERDEL = "/usr/sbin/userdel"
 GROUPDEL = "/usr/sbin/groupdel"
 RULES_UNIT = "mcpwrap-nft.service"
 _DOWN_STATES = frozenset({"inactive", "failed"})  # states of a unit that should have started
-_WEBHOOK_KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3
+_WEBHOOK_KEY_BYTES = 32  # the length of the hash of its HMAC: RFC 2104 section 3
 
 
 def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
-    """Do one step. Doing it again does no harm. One case a step is the point of this function.
+    """Carry out one step, which may be repeated. This function has one case for each kind of step.
 
     Raises:
-        McpwrapError: a tool failed, or the machine did something else than was asked.
+        McpwrapError: a tool failed, or its result is not the requested one.
         OSError: a file could not be written or removed.
     """
     match step:
@@ -46,7 +46,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
                 if is_free:
                     root_files.remove(path)
         case steps.RemoveTree(path):
-            run("/usr/bin/rm", "-rf", "--one-file-system", "--", path)  # it may be deep
+            run("/usr/bin/rm", "-rf", "--one-file-system", "--", path)  # the tree may be deep
         case steps.ShutTree(path):
             os.chown(path, 0, 0, follow_symlinks=False)
             Path(path).chmod(0o700)
@@ -96,10 +96,10 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
 
 
 def _load_webhook() -> None:
-    """Have the webhook post to what is in its file. A key that is there stays.
+    """Have the webhook post to the URL in its file. An existing key stays.
 
     Raises:
-        McpwrapError: it does not start.
+        McpwrapError: its unit does not start.
         OSError: the key cannot be written.
     """
     if not os.path.lexists(paths.WEBHOOK_KEY):
@@ -111,16 +111,16 @@ def _load_webhook() -> None:
 
 
 def _load_rules() -> None:
-    """Load the elements alone, so that what was refused stays counted; without a table, all."""
+    """Load the elements alone, so that counters keep their values; without a table, all rules."""
     try:
         run(NFT, "-f", paths.ELEMENTS)
     except ToolError:
-        # A reload keeps what requires the unit running; one that is not up yet is started.
+        # A reload does not stop the units that require this one. A unit that is down is started.
         run(SYSTEMCTL, "reload-or-restart", RULES_UNIT)
 
 
 def _make_accounts(wanted: Sequence[tuple[str, int]]) -> None:
-    """Make accounts; sysusers gives another UID without a word when ours is taken."""
+    """Make accounts, and check: sysusers silently gives another UID where the wanted is taken."""
     is_new = any(accounts.uid_of(name) is None for name, _ in wanted)
     running = accounts.running_ids() if is_new else frozenset()
     for name, uid in wanted:
@@ -134,21 +134,24 @@ def _expect_free(name: str, uid: int, running: Collection[int]) -> None:
     owner = accounts.name_of(uid)
     if owner not in {None, name}:
         raise McpwrapError(
-            f"UID {uid} has come to belong to {owner!r}",
+            f"UID {uid} now belongs to account {owner!r}",
             where=name,
-            fix="another UID is chosen the next time",
+            fix="repeat the command: it chooses another UID",
+            code="E-APPLY-UID-TAKEN",
         )
     if accounts.uid_of(name) not in {None, uid}:
         raise McpwrapError(
             f"exists with UID {accounts.uid_of(name)}, and should have {uid}",
             where=f"the account {name}",
-            fix=f"see who made it; `userdel {name}` removes it",
+            fix=f"find out what made the account; `userdel {name}` removes it",
+            code="E-APPLY-ACCOUNT-UID",
         )
     if accounts.uid_of(name) is None and uid in running:
         raise McpwrapError(
-            f"UID or GID {uid} has come to belong to a process, of a container perhaps",
+            f"a process now runs with UID or GID {uid}, in a container perhaps",
             where=name,
-            fix="another UID is chosen the next time",
+            fix="repeat the command: it chooses another UID",
+            code="E-APPLY-UID-TAKEN",
         )
 
 
@@ -158,7 +161,8 @@ def _expect_made(name: str, uid: int) -> None:
         raise McpwrapError(
             f"was made with UID {entry.pw_uid} and GID {entry.pw_gid} instead of {uid}",
             where=f"the account {name}",
-            fix=f"`userdel {name}`, then see what has the id {uid}: `getent passwd {uid}`",
+            fix=f"`userdel {name}`, then find what has the id {uid}: `getent passwd {uid}`",
+            code="E-APPLY-ACCOUNT-UID",
         )
 
 
@@ -170,7 +174,7 @@ def _remove_account(name: str) -> None:
 
 
 def _run_for(units: Sequence[str], down: Collection[str], *command: str) -> None:
-    """Run a command of systemctl for units; name those that are down then, as it may not."""
+    """Run systemctl for units; on failure, name those in a state of `down`, as it may not."""
     try:
         run(SYSTEMCTL, *command, "--", *units)
     except ToolError as error:
@@ -181,20 +185,21 @@ def _run_for(units: Sequence[str], down: Collection[str], *command: str) -> None
         raise McpwrapError(
             f"{', '.join(failed)} failed: {error.problem}",
             where=SYSTEMCTL,
-            fix=f"`journalctl -u {failed[0]}` says why",
+            fix=f"`journalctl -u {failed[0]}` has the reason",
             more=error.more,
+            code="E-APPLY-UNIT-FAILED",
         ) from error
 
 
 def _stop(units: Sequence[str]) -> None:
-    """Stop and disable; a unit that was never started is no failure."""
+    """Stop and disable units. A unit that was never started is not a failure."""
     run(SYSTEMCTL, "disable", "--quiet", "--now", "--", *units)
     _forget_failures(units)
 
 
 def _forget_failures(units: Sequence[str]) -> None:
-    """Take units that failed out of systemd's memory, and with them their start limits."""
-    with suppress(ToolError):  # of those that are not loaded; all others are forgotten
+    """Reset the failed state of units, and their start limits with it."""
+    with suppress(ToolError):  # for units that are not loaded; all others are reset
         run(SYSTEMCTL, "reset-failed", "--", *units)
 
 

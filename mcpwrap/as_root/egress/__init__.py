@@ -1,1 +1,1 @@
-"""RUNS AS ROOT: Squid's instances, resolvers, and the watchdog of the packet rules."""
+"""RUNS AS ROOT: Squid instances, DNS resolvers, and the watchdog of the packet rules."""

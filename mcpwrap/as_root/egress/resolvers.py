@@ -21,24 +21,24 @@ RESOLV_CONF = Path("/etc/resolv.conf")
 
 
 def main() -> int:
-    """Follow the file once. Exit status: 0 done or nothing to do, 1 failed."""
+    """Read the file once and update the rules. Exit status: 0 done or nothing to do, 1 failed."""
     os.umask(0o022)
     try:
         with in_turn():
-            _follow()
+            _update()
     except (McpwrapError, OSError) as error:
-        told = file_error(error) if isinstance(error, OSError) else error
-        log_line(f"mcpwrap: {told}")
+        failure = file_error(error) if isinstance(error, OSError) else error
+        log_line(f"mcpwrap: {failure}")
         return 1
     return 0
 
 
-def _follow() -> None:
+def _update() -> None:
     text = elements(RESOLV_CONF.read_text(errors="replace") if RESOLV_CONF.exists() else "")
     rules = Path(paths.RESOLVERS)
     if rules.exists() and rules.read_text() == text:
         return
-    rules.unlink(missing_ok=True)  # until all is done: what is broken off is done by the next look
+    rules.unlink(missing_ok=True)  # written last: after an interruption, the next run repeats all
     run(NFT, "-f", "-", stdin=text)
     for instance in squid.running():
         squid.reread(instance)
@@ -46,7 +46,7 @@ def _follow() -> None:
 
 
 def elements(resolv_conf: str) -> str:
-    """Return the elements for these resolvers; without any, those that resolv.conf(5) says."""
+    """Return the elements for these resolvers; without any, for the default of resolv.conf(5)."""
     by_family: dict[int, list[str]] = {4: [], 6: []}
     for line in resolv_conf.splitlines():
         match line.split():

@@ -28,7 +28,7 @@ SQUID = "/usr/sbin/squid"
 SETPRIV = "/usr/bin/setpriv"
 OPENSSL = "/usr/bin/openssl"
 _CA_DAYS = "3650"
-# Of its own, so that what a distribution has in openssl.cnf decides nothing.
+# Passed to openssl, so that the openssl.cnf of the distribution has no effect.
 _CA_REQUEST = """
 [req]
 distinguished_name = name
@@ -43,19 +43,19 @@ subjectKeyIdentifier = hash
 """
 _ERROR_PAGES = Path("/usr/share/squid/errors/templates")
 _REFUSAL_PAGE = Path("/usr/lib/mcpwrap/squid/refused")
-_HOLD_S = 30  # the kernel ends it itself, should we not be there to
+_HOLD_S = 30  # the kernel ends the hold then, even if this program was killed
 _LOOK_EVERY_S = 0.01
-# Lines of what Squid says of a configuration; it repeats each directive too, whatever is in that.
+# Faults that Squid prints of a configuration. It also repeats each directive, with any words.
 _FAULTS = re.compile(
     r"^(?!.*\| Processing).*(?:\bERROR\b|\bFATAL\b|\bunrecognized:).*$", re.MULTILINE
 )
 
 
 def load(instance: str, text: str) -> None:
-    """Let the instance serve what `text` says, and nothing else. If Squid finds fault, it stays.
+    """Have the instance run with this configuration. If Squid rejects it, the old one stays.
 
     Raises:
-        McpwrapError: the text is not good, or Squid does not come up with it.
+        McpwrapError: Squid rejects the text, or does not start with it.
     """
     file, unit = paths.proxy(instance), paths.proxy_unit(instance)
     candidate = f"{file}.new"
@@ -69,7 +69,7 @@ def load(instance: str, text: str) -> None:
 
 
 def reread(instance: str) -> None:
-    """Have a running Squid read its files again. New connections wait meanwhile, and none fails.
+    """Have a running Squid reload its files. New connections wait meanwhile, and none fails.
 
     Raises:
         McpwrapError: its ports are not open again within 30 s.
@@ -77,37 +77,38 @@ def reread(instance: str) -> None:
     wanted = _addresses(Path(paths.proxy(instance)).read_text())
     before = tcp_listeners.inodes(EGRESS_PORT)
     with _held(wanted):
-        # Not the signal alone: the unit looks for mistakes first, by which Squid would end. Not in
-        # order either: it comes after mcpwrap-resolvers.service, which may be who waits here.
+        # Not the signal alone: the unit checks the file first, as Squid exits on a mistake in it.
+        # Not ordered: the unit comes after mcpwrap-resolvers.service, which may be what waits here.
         run(SYSTEMCTL, "reload", "--job-mode=ignore-dependencies", "--", paths.proxy_unit(instance))
         give_up_at = time.monotonic() + _HOLD_S
         while not _is_renewed(wanted, before):
             if time.monotonic() > give_up_at:
                 raise McpwrapError(
-                    "Squid did not open its ports again",
+                    f"Squid did not open its ports again within {_HOLD_S} s",
                     where=paths.proxy_unit(instance),
-                    fix=f"`journalctl -u {paths.proxy_unit(instance)}` says why",
+                    fix=f"`journalctl -u {paths.proxy_unit(instance)}` has the reason",
+                    code="E-EGRESS-SQUID-RELOAD",
                 )
             time.sleep(_LOOK_EVERY_S)
 
 
 def running() -> list[str]:
-    """Return the instances that run."""
+    """Return the running instances."""
     written = Path(paths.PROXY).glob("*.conf")
     instances = sorted(paths.names_in(map(str, written), paths.proxy))
     return [instance for instance in instances if is_active(paths.proxy_unit(instance))]
 
 
 def is_active(unit: str) -> bool:
-    """Say whether a unit runs."""
+    """Return whether a unit is active."""
     return properties([unit], ["ActiveState"])[unit]["ActiveState"] == "active"
 
 
 def make_ca(name: str) -> None:
-    """Make a key that one kind of Squid can read, and what the server `name` is to trust."""
+    """Make a key that one kind of Squid can read, and the CA bundle that server `name` trusts."""
     kind = "proxy" if name == paths.SPLICE_CA else "intercept"
     folder = Path(paths.ca_key(name)).parent
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was broken off
+    shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted run
     folder.mkdir(parents=True)
     folder.chmod(0o755)
     key, certificate = paths.ca_key(name), paths.ca_certificate(name)
@@ -122,37 +123,38 @@ def make_ca(name: str) -> None:
     Path(certificate).chmod(0o644)
     system = Path(paths.SYSTEM_CAS)
     trusted = system.read_text() if system.exists() else ""
-    # Last, because its being there says that all is.
+    # Last, because its existence means that the others exist.
     root_files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())
 
 
 def _make_pages(folder: Path) -> None:
-    """Squid wants a page for every error there is; those for refusals are ours."""
+    """Make the folder of error pages, one for every error of Squid; those of refusals are ours."""
     shutil.copytree(_ERROR_PAGES, folder, dirs_exist_ok=True)
     for page in ("ERR_ACCESS_DENIED", "ERR_FORWARDING_DENIED"):
         shutil.copyfile(_REFUSAL_PAGE, folder / page)
 
 
 def _expect_good(candidate: str, instance: str) -> None:
-    """Squid's own status is not enough: a bad pattern in a deny rule only makes the rule empty."""
+    """Check Squid's output: its exit status is 0 where a bad pattern makes a deny rule empty."""
     account = paths.proxy_account(instance)
     ids = [f"--reuid={account}", f"--regid={account}", "--clear-groups"]
-    otherwise: list[str] = []
+    failure: list[str] = []
     try:
-        said = run_for_all_output(SETPRIV, *ids, "--", SQUID, "-k", "parse", "-f", candidate)
+        output = run_for_all_output(SETPRIV, *ids, "--", SQUID, "-k", "parse", "-f", candidate)
     except ToolError as error:
-        said = error.said()
-        otherwise = said.splitlines()[-1:]
-    if faults := _FAULTS.findall(said) or otherwise:
+        output = error.said()
+        failure = output.splitlines()[-1:]
+    if faults := _FAULTS.findall(output) or failure:
         raise McpwrapError(
-            f"Squid refuses it: {faults[0]}; the old configuration stays",
+            f"Squid rejects it: {faults[0]}; the old configuration stays",
             where=candidate,
-            fix="`mcpwrap egress` needs squid-openssl 5.7 or later; else this is a bug of mcpwrap",
+            fix="install squid-openssl 5.7 or later; if it is, this is a bug in mcpwrap",
+            code="E-EGRESS-SQUID-CONFIG",
         )
 
 
 def _is_renewed(wanted: set[str], before: dict[str, int]) -> bool:
-    """Squid closes all its ports and opens them again: as new sockets, by which this is seen."""
+    """Return whether Squid has reloaded: it then has opened all its ports again, as new sockets."""
     now = tcp_listeners.inodes(EGRESS_PORT)
     return all(now.get(a) is not None and now[a] != before.get(a) for a in wanted)
 
@@ -163,7 +165,7 @@ def _addresses(text: str) -> set[str]:
 
 @contextmanager
 def _held(addresses: set[str]) -> Iterator[None]:
-    """Have new connections to these wait: those to other instances are none of this."""
+    """Have new connections to these addresses wait, but not those to other instances."""
     if not addresses:
         yield
         return
@@ -171,7 +173,7 @@ def _held(addresses: set[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ToolError):  # its time was up
+        with suppress(ToolError):  # the timeout has removed it
             run(NFT, _hold("delete", addresses))
 
 

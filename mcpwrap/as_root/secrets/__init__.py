@@ -1,1 +1,1 @@
-"""RUNS AS ROOT: the secret store, and secrets minted at each start of a wrapper."""
+"""RUNS AS ROOT: the secret store, and the minting of secrets at each start of a wrapper."""

@@ -1,4 +1,4 @@
-"""`mcpwrap secret …`: set, import, rotate, rekey and remove; the list needs no root."""
+"""`mcpwrap secret …`: set, import, rotate, rekey and remove. `secret list` needs no root."""
 
 import os
 import shutil
@@ -30,19 +30,19 @@ _MAX_INPUT_BYTES = 1024 * 1024
 
 
 def set_one(name: str, key: str, value: str) -> None:
-    """Seal a value, with a version above all that were set before it."""
+    """Seal a value, with a version above all earlier ones."""
     with nothing_changed():
         set_all({(name, key): value})
 
 
 def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFile] = ()) -> None:
-    """Seal values, by server and key, each with a version above all that were set before it.
+    """Seal values, by server and key, each with a version above all earlier ones.
 
-    `beside` are other files that are replaced with them, or not.
+    The files in `beside` are replaced together with them, or not at all.
 
     Raises:
-        McpwrapError: one of them cannot be used; nothing was changed.
-        OSError: as of `files.replace_all`.
+        McpwrapError: a value cannot be used; nothing was changed.
+        OSError: as of `root_files.replace_all`.
     """
     for (_, key), value in value_by_key.items():
         expect_usable(key, value)
@@ -56,30 +56,30 @@ def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFil
             labels.append(label := Label(name, key, max(versions) + 1))
             written.append(store.sealed_file(value, label, store_keys[0]))
             changed = changed.with_one(name, key, _setting(label.version, is_set=True))
-        # The values first: broken off there, a file is newer than the list says, and is taken.
+        # The values first: after an interruption a file is newer than its index, and is accepted.
         root_files.replace_all([*written, store.index_file(changed), *beside])
     for label in labels:
-        _say_that_it_is_set(label, value_by_key[label.name, label.key])
+        _print_result(label, value_by_key[label.name, label.key])
 
 
-def _say_that_it_is_set(label: Label, value: str) -> None:
+def _print_result(label: Label, value: str) -> None:
     tty.say(f"{label.name}: {label.key} is set, version {label.version}")
     if not is_redactable(value):
         tty.warn(
             f"{label.name}: {label.key} has under {MIN_SECRET_BYTES} bytes or is a number, and is "
-            "not redacted in what the server writes"
+            "not redacted in the server's output"
         )
 
 
 def say_what_is_left(name: str, key: str) -> None:
-    """Say what has to be done before the server has a value that was set."""
-    with suppress(UsageError):  # a configuration that is wrong is the affair of `apply`
+    """Print what is missing before the server gets a value that was set."""
+    with suppress(UsageError):  # `apply` reports a wrong configuration
         if (name, key) not in observer.declared_secrets():
             tty.say(
-                f'note: no variable of a server {name} refers to it, `env = {{ X = "${{{key}}}" }}`'
+                f'note: no variable of server {name} refers to it, `env = {{ X = "${{{key}}}" }}`'
             )
     if _is_running(name):
-        tty.say(f"note: the wrapper runs without it; `sudo mcpwrap restart {name}` or `… rotate`")
+        tty.say(f"note: the running wrapper lacks it; `sudo mcpwrap restart {name}` or `… rotate`")
 
 
 def import_file(text: str) -> None:
@@ -91,38 +91,41 @@ def import_file(text: str) -> None:
     with nothing_changed():
         set_all({(name, key): value_by_key[key] for name, key in todo})
     if unused:
-        tty.warn(f"left out, no server declares them: {', '.join(unused)}")
+        tty.warn(f"not set, as no server declares them: {', '.join(unused)}")
 
 
 def remove(name: str, key: str) -> None:
-    """Forget a value. Its version is kept, so that the file of an old backup is not taken."""
+    """Remove a value. Its version stays, so that a file from an old backup is not accepted."""
     with in_turn(paths.SECRETS_LOCK):
         before = secret_index_file.read()
         known = before.of(name, key)
         if known is None or not known.is_set:
             raise UsageError(
-                f"server {name} has no secret {key}", where=_WHERE, fix="`mcpwrap secret list`"
+                f"server {name} has no secret {key}; nothing was changed",
+                where=_WHERE,
+                fix="`mcpwrap secret list` lists the secrets",
+                code="E-SECRET-NOT-SET",
             )
         changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
         with nothing_changed():
             root_files.replace_all([store.index_file(before.with_one(name, key, changed))])
         Path(paths.sealed(name, key)).unlink(missing_ok=True)
-    tty.say(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
+    tty.say(f"{name}: {key} is removed; a running wrapper keeps it until it is restarted")
 
 
 def rotate(name: str, key: str, value: str) -> None:
-    """Set a value and hand it to the wrapper, if one runs: its next session has it."""
+    """Set a value and pass it to the running wrapper, if any, for its next sessions."""
     set_one(name, key, value)
     if _is_running(name):
         run(SYSTEMCTL, "reload", "--", paths.service_unit(name))
         tty.say(
-            f"{name}: handed over for its next session; those that are open keep what they have "
-            "(`mcpwrap status` tells if the wrapper refused it)"
+            f"{name}: passed to the wrapper for its next sessions; open ones keep the old value "
+            "(`mcpwrap status` shows if the wrapper refused it)"
         )
 
 
 def rekey(recovery_key: str | None) -> None:
-    """Seal everything with a new store key. Broken off anywhere, a second run completes it."""
+    """Seal everything with a new store key. A second run completes an interrupted one."""
     with in_turn(paths.SECRETS_LOCK):
         old = store.keys_or_new()[0] if recovery_key is None else _with_recovery(recovery_key)
         key_by_id = {aead.key_id(key): key for key in old}
@@ -136,12 +139,12 @@ def rekey(recovery_key: str | None) -> None:
         try:
             root_files.replace_all([store.keys_file([new])])
         except OSError as error:
-            state = "all is sealed with the new key, and the file has the old one still"
+            state = "all is sealed with the new key, and the file still has the old one"
             raise file_error(error, state) from error
-    how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: root's file alone"
+    how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: a file of root's"
     tty.say(f"{len(sealed)} secrets are sealed with a new store key, {how}")
     tty.say(
-        "an older recovery key opens older backups only: `mcpwrap secret recovery-key` has the new"
+        "older recovery keys open older backups only: `mcpwrap secret recovery-key` prints the new"
     )
 
 
@@ -149,12 +152,17 @@ def show_recovery_key() -> None:
     """Print the key that opens a backup of the sealed secrets on another machine."""
     found = store.keys()
     if not found:
-        raise UsageError("there is no store key yet", where=_WHERE, fix="set a secret first")
+        raise UsageError(
+            "there is no store key yet",
+            where=_WHERE,
+            fix="set a secret first: `sudo mcpwrap secret set NAME KEY`",
+            code="E-SECRET-NO-STORE-KEY",
+        )
     tty.say(found[0].hex())
 
 
 def purge(name: str) -> None:
-    """Forget all secrets of a server that is gone, and their versions."""
+    """Remove all secrets of a retired server, and their versions."""
     with suppress(FileNotFoundError):
         shutil.rmtree(f"{paths.SEALED}/{name}")
     with in_turn(paths.SECRETS_LOCK):
@@ -172,33 +180,35 @@ def _opened(path: Path, key_by_id: Mapping[str, bytes]) -> tuple[Label, str]:
     name, key = path.parent.name, path.stem
     try:
         found = store.read(name, key)
-        at_rest.expect(found, name, key, 0)  # or a file that lies in the wrong place became right
+        at_rest.expect(found, name, key, 0)  # else a misplaced file would be sealed for its place
         return Label(name, key, found.version), at_rest.take(found, key_by_id)
     except SealError as error:
         raise McpwrapError(
             f"{error}; nothing was changed",
             where=str(path),
             fix=f"restore it, or `mcpwrap secret remove {name} {key}`; then rekey again",
+            code="E-SECRET-FILE-DAMAGED",
         ) from None
 
 
 def _with_recovery(text: str) -> list[bytes]:
-    """Return the recovery key, and before it those that this machine can open itself.
+    """Return the recovery key, and before it the keys that this machine can open itself.
 
-    A run that was broken off has left some files sealed with one of these.
+    An interrupted run has left some files sealed with one of these.
     """
     try:
-        held = store.keys()
+        own = store.keys()
     except McpwrapError:
-        held = []
+        own = []
     with suppress(ValueError):
         key = bytes.fromhex(text.strip())
         if len(key) == aead.KEY_BYTES:
-            return list(dict.fromkeys([*held, key]))
+            return list(dict.fromkeys([*own, key]))
     raise UsageError(
-        "that is no recovery key; nothing was changed",
+        "this is not a recovery key; nothing was changed",
         where=_WHERE,
         fix="give the 64 hexadecimal digits that `mcpwrap secret recovery-key` printed",
+        code="E-SECRET-RECOVERY-KEY",
     )
 
 
@@ -210,7 +220,7 @@ def _version_on_disk(name: str, key: str) -> int:
     try:
         return store.read(name, key).version
     except SealError:
-        return 0  # none, or one that is replaced now
+        return 0  # there is no file, or a damaged one, which is replaced now
 
 
 def _setting(version: int, *, is_set: bool) -> SecretVersion:
@@ -219,10 +229,10 @@ def _setting(version: int, *, is_set: bool) -> SecretVersion:
 
 
 def expect_usable(key: str, value: str) -> None:
-    """Refuse a value that no variable can hold.
+    """Refuse a value that no environment variable can hold.
 
     Raises:
-        UsageError: with why.
+        UsageError: it is empty, too long, or has a NUL.
     """
     size = len(value.encode())
     if not value or "\0" in value or size > MAX_SECRET_BYTES:
@@ -231,30 +241,37 @@ def expect_usable(key: str, value: str) -> None:
             f"the value of {key} cannot be used: {why}; nothing was changed",
             where=_WHERE,
             fix=f"give text without NUL, of 1 to {MAX_SECRET_BYTES} bytes",
+            code="E-SECRET-VALUE",
         )
 
 
 def value_from(raw: bytes) -> str:
-    """Return the text of standard input. A value of one line loses its newline; a file keeps it."""
+    """Return the text of standard input. A value of one line loses its newline, a file keeps it."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         raise UsageError(
-            "the value is not UTF-8; nothing was changed", where=_WHERE, fix="encode it as base64"
+            "the value is not UTF-8; nothing was changed",
+            where=_WHERE,
+            fix="encode it as base64",
+            code="E-SECRET-VALUE",
         ) from None
     return text[:-1] if text.endswith("\n") and text.count("\n") == 1 else text
 
 
 def read_all() -> bytes:
-    """Return what is on standard input.
+    """Return the content of standard input.
 
     Raises:
-        UsageError: it is longer than any value or file of values.
+        UsageError: it is longer than 1 MiB, more than any value or file of values has.
     """
     with os.fdopen(0, "rb", closefd=False) as file:
         raw = file.read(_MAX_INPUT_BYTES + 1)
     if len(raw) > _MAX_INPUT_BYTES:
         raise UsageError(
-            "over 1 MiB; nothing was changed", where="standard input", fix="shorten it"
+            "over 1 MiB; nothing was changed",
+            where="standard input",
+            fix="send less: a value, or an env file of values",
+            code="E-USAGE-INPUT-SIZE",
         )
     return raw

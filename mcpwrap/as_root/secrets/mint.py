@@ -1,11 +1,10 @@
-"""Program `mcpwrap-mint`: mints the capability of a wrapper's start, and seals its secrets.
+"""Program `mcpwrap-mint`: mints the capability of one wrapper start, and seals its secrets.
 
 It runs as root at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` is its
-ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every
+ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a separate program because every
 cold start waits for it: it imports no more than it needs.
 
-The key that seals the OAuth logins of a server is made here too, at a start of its wrapper, if it
-is missing.
+At a start it also makes the key that seals the server's OAuth logins, if that is missing.
 """
 
 import base64
@@ -41,7 +40,7 @@ from mcpwrap.plan import paths
 
 
 def main() -> int:
-    """Run for one start or reload. Its standard error is the journal."""
+    """Run for one start or reload. Standard error is the journal."""
     os.umask(0o022)
     prctl.forbid_dumps()
     try:
@@ -58,12 +57,15 @@ def _do_as_asked(argv: list[str]) -> int:
         case ["reload", name] if is_server_name(name):
             return reload(name)
         case _:
-            tty.warn("mcpwrap-mint: is for the units of mcpwrap")
+            tty.warn(
+                "mcpwrap-mint: only the units of mcpwrap start this program "
+                "[E-USAGE-INTERNAL-PROGRAM]"
+            )
             return EXIT_USAGE
 
 
 def start(name: str, invocation_id: str) -> int:
-    """Mint. Where that cannot be, the capability says why: the wrapper tells its agents."""
+    """Mint. If that fails, the capability has the reason, which the wrapper sends to its agents."""
     try:
         spec = _spec(name)
         if spec.has_oauth():
@@ -71,7 +73,7 @@ def start(name: str, invocation_id: str) -> int:
                 ensure_oauth_key(name)
         secret_by_key = store.take(name, spec.secrets)
     except McpwrapError as error:
-        _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))
+        _write_capability(Capability(name=name, refused=_reason(error)))
         return EXIT_OK
     random = Randomness(os.urandom(8).hex(), os.urandom(aead.KEY_BYTES))
     minted = capabilities.mint(name, invocation_id, random, clocks.now())
@@ -81,7 +83,7 @@ def start(name: str, invocation_id: str) -> int:
 
 
 def reload(name: str) -> int:
-    """Seal what the secrets are now, for the capability of the wrapper that runs."""
+    """Seal the present secrets for the capability of the running wrapper."""
     try:
         held = _capability_of_wrapper(name)
         _write_bundle(held, store.take(name, _spec(name).secrets))
@@ -92,13 +94,13 @@ def reload(name: str) -> int:
 
 
 def ensure_oauth_key(name: str) -> None:
-    """Make the key with which logins to the server `name` are sealed, unless there is one.
+    """Make the key that seals the logins of server `name`, unless there is one.
 
-    A key that is there but does not open is left: whoever restores a backup has it again.
+    An existing key that cannot be opened is left: a restored backup makes it usable again.
 
     Raises:
-        McpwrapError: the store cannot be read, or has no key of its own.
-        OSError: it cannot be written.
+        McpwrapError: the store cannot be read, or has no store key.
+        OSError: a file of the store cannot be written.
     """
     with in_turn(paths.SECRETS_LOCK):
         before = secret_index_file.read()
@@ -120,8 +122,17 @@ def _spec(name: str) -> ServerSpec:
         return decode_spec(root_files.read_roots_own(paths.spec(name)))
     except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise McpwrapError(
-            f"what it runs cannot be read: {error}", where=f"server {name}", fix="`mcpwrap apply`"
+            f"cannot read its server descriptor: {error}",
+            where=f"server {name}",
+            fix="`mcpwrap apply`",
+            code="E-WRAPPER-DESCRIPTOR",
         ) from error
+
+
+def _reason(error: McpwrapError) -> str:
+    """Return the error in one line, as agents receive it."""
+    name = f" [{error.code}]" if error.code else ""
+    return f"{error.problem}; {error.fix}{name}"
 
 
 def _capability_of_wrapper(name: str) -> Capability:
@@ -129,14 +140,15 @@ def _capability_of_wrapper(name: str) -> Capability:
     try:
         held = msgspec.json.decode(Path(paths.capability(name)).read_bytes(), type=Capability)
     except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
-        held = Capability(name=name, refused="none was minted")
-    if not held.refused and not held.expires_boot_s:  # its wrapper would not understand a bundle
+        held = Capability(name=name, refused="it was not minted")
+    if not held.refused and not held.expires_boot_s:  # its wrapper could not read a bundle
         held = Capability(name=name, refused="it was minted by an earlier version of mcpwrap")
     if held.refused:
         raise McpwrapError(
             f"the wrapper has no capability to seal for: {held.refused}",
             where=f"server {name}",
             fix=f"`sudo mcpwrap restart {name}`",
+            code="E-SECRET-NO-CAPABILITY",
         )
     return held
 
@@ -147,7 +159,7 @@ def _write_capability(capability: Capability) -> None:
 
 
 def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.Secret]) -> None:
-    """Put the sealed secrets where the wrapper, and no other account, reads them."""
+    """Write the sealed secrets where only the wrapper's account can read them."""
     path = Path(paths.bundle(capability.name))
     path.parent.mkdir(mode=0o750, exist_ok=True)
     os.chown(path.parent, 0, accounts.gid_of(account_of(capability.name)) or 0)

@@ -1,4 +1,4 @@
-"""Secret store at rest: sealed secrets, and the store key that opens them."""
+"""Secrets at rest: the sealed files, and the store key that opens them."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from mcpwrap.machine import secret_index_file
 from mcpwrap.plan import paths
 
 CREDS = "/usr/bin/systemd-creds"
-_CREDENTIAL = "--name=mcpwrap-store"  # systemd-creds(1): it opens under this name alone
+_CREDENTIAL = "--name=mcpwrap-store"  # systemd-creds(1): the credential opens only under this name
 _RESTORE = "restore the file from a backup"
 
 
@@ -39,10 +39,10 @@ def index_file(changed: SecretIndex) -> NewFile:
 
 
 def keys() -> list[bytes]:
-    """Return the store's keys, the one to seal with first.
+    """Return the store keys. The first one is for sealing.
 
     Raises:
-        McpwrapError: this machine cannot open them, or others than root can use the file.
+        McpwrapError: this machine cannot open them, or accounts other than root can use the file.
     """
     file = _store_file()
     if file is None:
@@ -57,74 +57,82 @@ def keys() -> list[bytes]:
                 where=paths.STORE,
                 fix="on another machine than the one that made it: `mcpwrap secret rekey "
                 "--recovery-key`",
+                code="E-SECRET-STORE-LOCKED",
             ) from error
     try:
         return [bytes.fromhex(line) for line in text.split()]
     except ValueError:
-        raise McpwrapError("damaged", where=paths.STORE, fix=_RESTORE) from None
+        raise McpwrapError(
+            "the store key is damaged",
+            where=paths.STORE,
+            fix=_RESTORE,
+            code="E-SECRET-STORE-DAMAGED",
+        ) from None
 
 
 def keys_or_new() -> tuple[list[bytes], list[NewFile]]:
-    """Return the store's keys, and the file of a new one where there are no secrets yet either."""
+    """Return the store keys. Without keys and secrets, return a new key, and its file to write."""
     found = keys()
     if found:
         return found, []
     if any(Path(paths.SEALED).glob("*/*.sealed")):
         raise McpwrapError(
-            "there are sealed secrets, and no store key to open them",
+            "the store key is missing, and there are sealed secrets",
             where=paths.STORE,
             fix=f"{_RESTORE}; or `mcpwrap secret rekey --recovery-key`",
+            code="E-SECRET-STORE-MISSING",
         )
     new = [new_key()]
     return new, [keys_file(new)]
 
 
 def new_key() -> bytes:
-    """Return a fresh key."""
+    """Return a new random key."""
     return os.urandom(aead.KEY_BYTES)
 
 
 def keys_file(new: list[bytes]) -> NewFile:
-    """Return a file with these keys, wrapped by what the machine has: TPM, or a key of the host."""
+    """Return a file with these keys, wrapped by the machine's TPM, or by the host's key."""
     text = "\n".join(key.hex() for key in new)
     try:
         wrapped = run(CREDS, "encrypt", _CREDENTIAL, "-", "-", stdin=text)
         file = StoreFile(wrapped_by="systemd-creds", keys="".join(wrapped.split()))
-    except ToolError as error:  # it is not there, or has nowhere to keep its own key
+    except ToolError as error:  # not installed, or it cannot store a key of its own
         if is_wrapped():
             raise McpwrapError(
                 f"systemd-creds wrapped the store key before, and fails now: {error.problem}; "
                 "nothing was changed",
                 where=paths.STORE,
-                fix="see what it says, then try again",
+                fix="fix the cause named above, then retry",
+                code="E-SECRET-STORE-WRAP",
             ) from error
         file = StoreFile(wrapped_by="nothing", keys=text)
     return NewFile(path=paths.STORE, text=at_rest.encode(file), mode=0o600)
 
 
 def is_wrapped() -> bool:
-    """Say whether the TPM, or without one a key file of this machine, is needed to open it."""
+    """Return whether opening the store key needs the TPM or, without one, the host's key file."""
     file = _store_file()
     return file is not None and file.wrapped_by != "nothing"
 
 
 def read(name: str, key: str) -> SealedSecretFile:
-    """Return one secret as it lies on the disk.
+    """Return one sealed secret from the disk.
 
     Raises:
-        SealError: there is none, or it is not as it was written.
-        UsageError: others than root can use the file.
+        SealError: there is no such file, or it is damaged.
+        UsageError: accounts other than root can use the file.
     """
     try:
         return at_rest.decode(root_files.read_roots_secret(paths.sealed(name, key)).decode())
     except FileNotFoundError:
         raise SealError("its file is gone") from None
     except UnicodeDecodeError:
-        raise SealError("it is no sealed secret") from None
+        raise SealError("its file is not a sealed secret") from None
 
 
 def sealed_file(value: str, label: Label, store_key: bytes) -> NewFile:
-    """Seal one secret; return its file, for which there is a folder."""
+    """Seal one secret, make its folder, and return its file."""
     path = Path(paths.sealed(label.name, label.key))
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,14 +144,16 @@ def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
     """Return the secrets of one server.
 
     Raises:
-        McpwrapError: one of them was never set, or is not as it was sealed, or others can use it.
+        McpwrapError: one is not set, is damaged, or can be used by accounts other than root.
     """
     try:
         return _take(name, wanted)
     except UsageError as error:
         problem = f"{error.where}: {error.problem}"
-        raise McpwrapError(problem, where=f"server {name}", fix=error.fix) from error
-    except McpwrapError:  # perhaps they changed between reading one file and the next
+        raise McpwrapError(
+            problem, where=f"server {name}", fix=error.fix, code=error.code
+        ) from error
+    except McpwrapError:  # perhaps the files changed between two reads
         return _take(name, wanted)
 
 
@@ -160,12 +170,13 @@ def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
             raise McpwrapError(
                 f"the secret {key} cannot be used: {error}",
                 where=f"server {name}",
-                fix=_mended_by(name, key),
+                fix=_fix_of(name, key),
+                code="E-SECRET-UNUSABLE",
             ) from None
     return found
 
 
-def _mended_by(name: str, key: str) -> str:
+def _fix_of(name: str, key: str) -> str:
     if key != OAUTH_KEY:
         return f"`sudo mcpwrap secret set {name} {key}`"
     return f"`sudo mcpwrap secret remove {name} {key}`, restart it and log in again"
@@ -177,7 +188,17 @@ def _store_file() -> StoreFile | None:
     except FileNotFoundError:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise McpwrapError(f"damaged: {error}", where=paths.STORE, fix=_RESTORE) from error
+        raise McpwrapError(
+            f"the file is damaged: {error}",
+            where=paths.STORE,
+            fix=_RESTORE,
+            code="E-SECRET-STORE-DAMAGED",
+        ) from error
     if file.format != 1:
-        raise McpwrapError(f"format {file.format} is not known", where=paths.STORE, fix=_RESTORE)
+        raise McpwrapError(
+            f"the file has the unknown format {file.format}",
+            where=paths.STORE,
+            fix=_RESTORE,
+            code="E-SECRET-STORE-DAMAGED",
+        )
     return file

@@ -1,9 +1,9 @@
 """Program `mcpwrap-ws`: mounts a wrapper's workspaces in its mount namespace, at each start.
 
 `mcpwrap-ws NAME PID` runs as root at the start of a wrapper that has workspaces: it is the
-ExecStartPost= of the unit. It mounts nothing in the machine's view: there a name that something is
-mounted on cannot be replaced, and an agent's `git config` or editor would fail with EBUSY.
-Errors are reported to the wrapper, which tells its agents.
+ExecStartPost= of the unit. It mounts nothing in the machine's own mount namespace: a name that is a
+mount point there cannot be replaced, and an agent's `git config` or editor would fail with EBUSY.
+Errors are reported to the wrapper, which sends them to its agents.
 """
 
 import os
@@ -31,35 +31,38 @@ from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
 
-HOMES = "/home"  # the wrapper's unit hides it: a folder there needs those above it
-_MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # in all that is held, of all workspaces together
-_MAX_LINKS_ON_A_WAY = 40  # as the kernel has it
-_NO_LINK = "put a file or folder in its place, or take it away"
-_NO_NAME = "make a copy of it with `cp -p`, and move that to its place"
-_AGAIN = "the next session tries again"
+HOMES = "/home"  # the wrapper's unit hides it: a folder there needs its parents made
+_MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # of all held names in all workspaces together
+_MAX_LINKS_PER_PATH = 40  # the kernel's limit: path_resolution(7)
+_NO_LINK = "replace it with a file or folder, or remove it"
+_NO_NAME = "copy it with `cp -p`, and move the copy to its place"
+_AGAIN = "open a new session, which tries again"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldLinks:
-    """Symbolic links that are held or stand in held folders, as the machine's own view has them."""
+    """Symbolic links that are held, or in held folders, as in the machine's own mount namespace."""
 
-    text_by_path: dict[str, str]  # also of links that lie on their way
-    link_by_end: dict[str, str]  # what each leads to, and what lies on its way
+    text_by_path: dict[str, str]  # also of links that they lead through
+    link_by_end: dict[str, str]  # the paths that each leads to and through
 
 
 def main() -> int:
-    """Run for one start. Its standard error is the journal."""
+    """Run for one start. Standard error is the journal."""
     os.umask(0o022)
     match sys.argv[1:]:
         case [name, pid] if is_server_name(name) and pid.isdecimal():
             return show(name, int(pid))
         case _:
-            tty.warn("mcpwrap-ws: is for the units of mcpwrap")
+            tty.warn(
+                "mcpwrap-ws: only the units of mcpwrap start this program "
+                "[E-USAGE-INTERNAL-PROGRAM]"
+            )
             return EXIT_USAGE
 
 
 def show(name: str, pid: int) -> int:
-    """Mount the workspaces of server `name` where its wrapper, process `pid`, sees them."""
+    """Mount the workspaces of server `name` in the namespace of its wrapper, process `pid`."""
     try:
         workspaces, uid = _wanted(name)
         view_fd = mount_api.view_of(pid, uid)
@@ -68,14 +71,14 @@ def show(name: str, pid: int) -> int:
         return EXIT_FAILED
     refused, by_path, links = "", {}, HeldLinks({}, {})
     try:
-        # Opened in the machine's own view: there they are what the agent sees.
+        # Opened in the machine's own mount namespace, which is the agent's.
         by_path = {
             folder.path: idmapped_folder.open_idmapped(folder, workspaces, uid)
             for folder in workspaces.folders
         }
         links = _links(workspaces)
     except McpwrapError as error:
-        refused = f"{error.problem}; {error.fix}"
+        refused = _reason(error)
     mount_api.enter_view(view_fd)
     if not refused:
         refused = _attached(workspaces, by_path, links)
@@ -84,52 +87,70 @@ def show(name: str, pid: int) -> int:
 
 
 def _wanted(name: str) -> tuple[Workspaces, int]:
-    """Return what the server is given, and its UID."""
+    """Return the workspaces of the server, and its UID."""
     where, fix = f"server {name}", "`mcpwrap apply`"
     uid = accounts.uid_of(account_of(name))
     try:
         workspaces = decode_spec(root_files.read_roots_own(paths.spec(name))).workspaces
     except (FileNotFoundError, msgspec.MsgspecError) as error:
-        raise McpwrapError(f"what it runs cannot be read: {error}", where=where, fix=fix) from error
+        raise McpwrapError(
+            f"cannot read its server descriptor: {error}",
+            where=where,
+            fix=fix,
+            code="E-WRAPPER-DESCRIPTOR",
+        ) from error
     if uid is None or workspaces is None:
-        raise McpwrapError("no account, or no workspace", where=where, fix=fix)
+        raise McpwrapError(
+            "it has no account, or no workspace",
+            where=where,
+            fix=fix,
+            code="E-WRAPPER-DESCRIPTOR",
+        )
     return workspaces, uid
 
 
 def _links(workspaces: Workspaces) -> HeldLinks:
-    """Return the links, followed as the agent's programs follow them.
+    """Return the held links, resolved as the agent's programs resolve them.
 
     Raises:
-        McpwrapError: they are too many, or cannot be followed.
+        McpwrapError: there are too many, or one cannot be resolved.
     """
     found = HeldLinks({}, {})
     for link, info in _notable(workspaces).items():
         if stat.S_ISLNK(info.st_mode):
             try:
-                way = _way(link, found.text_by_path)
-            except OSError as error:  # as on a file system that an account runs, or too long
-                problem = f"{visible(link)} cannot be followed: {error.strerror}"
-                raise McpwrapError(problem, where="workspace", fix=_NO_LINK) from error
-            for path in way:
+                passed = _resolve(link, found.text_by_path)
+            except OSError as error:  # as on a FUSE file system of an account, or a name too long
+                raise McpwrapError(
+                    f"{visible(link)} cannot be resolved: {error.strerror}",
+                    where="workspace",
+                    fix=_NO_LINK,
+                    code="E-WORKSPACE-HELD-LINK",
+                ) from error
+            for path in passed:
                 found.link_by_end.setdefault(path, link)
     return found
 
 
 def _notable(workspaces: Workspaces) -> dict[str, os.stat_result]:
-    """Return the links and files with several names among what is held, down to two folders."""
+    """Return the held links, and held files with several names, down to two folder levels."""
     held = [Path(layer.path) for layer in layers(workspaces) if layer.kind is MountKind.HOLD]
     found = {}
     for number, (path, info) in enumerate(chain.from_iterable(map(_with_entries, held))):
         if stat.S_ISLNK(info.st_mode) or (stat.S_ISREG(info.st_mode) and info.st_nlink > 1):
             found[str(path)] = info
         if number > _MAX_ENTRIES or len(found) > _MAX_LINKS:
-            problem = f"{visible(str(path))} is one of too many files or links in held folders"
-            raise McpwrapError(problem, where="workspace", fix="take away what it does not need")
+            raise McpwrapError(
+                f"{visible(str(path))} is one of too many files or links in held folders",
+                where="workspace",
+                fix="remove files there that are not needed",
+                code="E-WORKSPACE-HELD-COUNT",
+            )
     return found
 
 
 def _with_entries(path: Path, depth: int = 2) -> Iterator[tuple[Path, os.stat_result]]:
-    with suppress(OSError):  # not there
+    with suppress(OSError):  # it does not exist
         info = path.lstat()
         yield path, info
         if stat.S_ISDIR(info.st_mode) and depth:
@@ -137,9 +158,9 @@ def _with_entries(path: Path, depth: int = 2) -> Iterator[tuple[Path, os.stat_re
                 yield from _with_entries(entry, depth - 1)
 
 
-def _way(link: str, text_by_path: dict[str, str]) -> list[str]:
-    """Return each link on the way of this one, and where it ends. Source: path_resolution(7)."""
-    at, left, way = "/", link.split("/"), []
+def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
+    """Return the path of each link that this one leads through, and its end: path_resolution(7)."""
+    at, left, passed = "/", link.split("/"), []
     while left:
         name = left.pop(0)
         step = str(Path(at, name))
@@ -148,19 +169,22 @@ def _way(link: str, text_by_path: dict[str, str]) -> list[str]:
         elif not Path(step).is_symlink():
             at = step
         else:
-            way.append(step)
-            if len(way) > _MAX_LINKS_ON_A_WAY:
+            passed.append(step)
+            if len(passed) > _MAX_LINKS_PER_PATH:
                 raise McpwrapError(
-                    f"{visible(link)} leads in a circle", where="workspace", fix=_NO_LINK
+                    f"{visible(link)} is a loop of symbolic links",
+                    where="workspace",
+                    fix=_NO_LINK,
+                    code="E-WORKSPACE-HELD-LINK",
                 )
             text_by_path[step] = text = str(Path(step).readlink())
             at = "/" if text.startswith("/") else at
             left = text.split("/") + left
-    return [*way, at]
+    return [*passed, at]
 
 
 def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: HeldLinks) -> str:
-    """Mount all of them; return why that failed, if it did. The view is the wrapper's now."""
+    """Mount all of them in the wrapper's namespace; return the reason of a failure, or ""."""
     path = ""
     try:
         if any(is_below(path, HOMES) for path in by_path):
@@ -172,16 +196,22 @@ def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: 
             else:
                 _hold(layer)
     except OSError as error:
-        return f"{path} cannot be mounted: {error.strerror}"
+        return f"{path} cannot be mounted: {error.strerror} [E-WORKSPACE-MOUNT]"
     try:
-        _expect_no_other_way(workspaces, links)
+        _expect_no_other_path(workspaces, links)
     except McpwrapError as error:
-        return f"{error.problem}; {error.fix}"
+        return _reason(error)
     return ""
 
 
+def _reason(error: McpwrapError) -> str:
+    """Return the error in one line, as agents receive it."""
+    name = f" [{error.code}]" if error.code else ""
+    return f"{error.problem}; {error.fix}{name}"
+
+
 def _make_homes(by_path: dict[str, IdmappedMount]) -> None:
-    """Put an empty /home over the hidden one, with nothing in it but the way to the workspaces."""
+    """Mount an empty /home over the hidden one, with only the parent folders of the workspaces."""
     mount_api.attach_empty_folder(HOMES)
     for path, folder in by_path.items():
         is_outermost = not any(is_below(path, other) for other in by_path)
@@ -200,7 +230,7 @@ def _show(path: str, folder: IdmappedMount) -> None:
 
 
 def _hold(layer: WorkspaceMount) -> os.stat_result | None:
-    """Hold or pin what is there; return what it is."""
+    """Hold or pin a name; return its status, or None if it does not exist."""
     try:
         is_pin = layer.kind is MountKind.PIN
         target_fd = mount_api.open_path(layer.path) if is_pin else mount_api.open_itself(layer.path)
@@ -216,27 +246,35 @@ def _hold(layer: WorkspaceMount) -> os.stat_result | None:
     return info
 
 
-def _expect_no_other_way(workspaces: Workspaces, links: HeldLinks) -> None:
-    """Hold what held links lead to; McpwrapError if what is held can be written all the same."""
+def _expect_no_other_path(workspaces: Workspaces, links: HeldLinks) -> None:
+    """Hold what held links lead to; raise McpwrapError if a held file is writable nevertheless."""
     made = set(layers(workspaces))
     held: dict[str, os.stat_result] = {}
     for path, link in links.link_by_end.items():
         try:
-            # A second mount over a pinned folder would hide what is held in it.
+            # A second mount over a pinned folder would hide the held names in it.
             further = [layer for layer in linked(workspaces, path) if layer not in made]
             made.update(further)
             held |= _held_behind(further)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            problem = f"{visible(link)} is a symbolic link: {why}"
-            raise McpwrapError(problem, where="workspace", fix=_NO_LINK) from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise McpwrapError(
+                f"{visible(link)} is a symbolic link: {reason}",
+                where="workspace",
+                fix=_NO_LINK,
+                code="E-WORKSPACE-HELD-LINK",
+            ) from error
     held |= _notable(workspaces)
     _expect_same_links(workspaces, held, links)
     names = Counter((info.st_dev, info.st_ino) for info in held.values())
     for path, info in held.items():
         if stat.S_ISREG(info.st_mode) and info.st_nlink > names[info.st_dev, info.st_ino]:
-            problem = f"{visible(path)} has a second name (hard link), where it could be written"
-            raise McpwrapError(problem, where="workspace", fix=_NO_NAME)
+            raise McpwrapError(
+                f"{visible(path)} has a second name (hard link), by which it could be written",
+                where="workspace",
+                fix=_NO_NAME,
+                code="E-WORKSPACE-HARD-LINK",
+            )
 
 
 def _held_behind(further: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]:
@@ -245,19 +283,23 @@ def _held_behind(further: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]
         if info := _hold(layer):
             held[layer.path] = info
         elif layer.kind is MountKind.HOLD:
-            raise ValueError("it leads to nothing yet, where a server could make it")
+            raise ValueError("its target does not exist yet, and a server could make it")
     return held
 
 
 def _expect_same_links(
     workspaces: Workspaces, held: Mapping[str, os.stat_result], links: HeldLinks
 ) -> None:
-    """Now that they are held they are read again: somebody may have replaced them meanwhile."""
+    """Read the links again now that they are held: another process may have replaced them."""
     seen = {path for path, info in held.items() if stat.S_ISLNK(info.st_mode)}
     folders = [folder.path for folder in workspaces.folders]
     seen |= {link for link in links.text_by_path if any(is_below(link, top) for top in folders)}
     for path in seen:
         is_link = Path(path).is_symlink()
         if not is_link or str(Path(path).readlink()) != links.text_by_path.get(path):
-            problem = f"{visible(path)} was replaced meanwhile"
-            raise McpwrapError(problem, where="workspace", fix=_AGAIN)
+            raise McpwrapError(
+                f"{visible(path)} was replaced meanwhile",
+                where="workspace",
+                fix=_AGAIN,
+                code="E-WORKSPACE-LINK-CHANGED",
+            )

@@ -133,7 +133,7 @@ def test_what_was_read_is_accepted_and_its_server_works(machine: Machine) -> Non
     assert "probed TOKEN: stays as it was set before" in again.seen
     assert (again.status, again.out) == (0, "nothing to do\n")
     other = accept(machine, propose(machine, PROBED), given=GIVEN)
-    assert "probed TOKEN: given, in place of the one that is set" in other.seen
+    assert "probed TOKEN: given, replaces the one that is set" in other.seen
     assert "probed: TOKEN is set, version 2\n" in other.out
 
 
@@ -171,7 +171,7 @@ CHANGED = PROBED.replace('"/opt/probe.py"', '"/opt/evil.py"')
 def test_a_proposal_that_changed_before_root_reads_it_is_refused(machine: Machine) -> None:
     digest = propose(machine, PROBED)
     propose(machine, CHANGED)
-    why = "is not the proposal that this command was made for: it has another SHA-256"
+    why = "is not the proposal that this command was printed for: it has another SHA-256"
     done = expect_refused(machine, digest, why, given=GIVEN)
     assert done.seen == ""  # nobody is asked
     assert not machine.path(f"{CONF_D}/probed.toml").exists()
@@ -211,7 +211,7 @@ def test_without_a_terminal_nobody_is_asked(machine: Machine) -> None:
         command = f"mcpwrap accept {digest} {FILE}"
         stdin, status = given, 2
         err = machine.as_root(command, stdin=stdin, status=status).err
-        why = "there is no terminal to ask at" if not given else "no secrets in the form"
+        why = "there is no terminal to ask at" if not given else "is not of the form"
         assert f"{why}" in err
         assert "nothing was changed" in err
     assert state(machine) == before
@@ -233,7 +233,7 @@ def test_without_a_terminal_nobody_is_asked(machine: Machine) -> None:
 )
 def test_whoever_does_not_type_yes_changes_nothing(machine: Machine, answer: str) -> None:
     digest = propose(machine, PROBED)
-    done = expect_refused(machine, digest, "nobody said yes", 1, answer=answer, given=GIVEN)
+    done = expect_refused(machine, digest, "was not confirmed", 1, answer=answer, given=GIVEN)
     assert SHOWN.splitlines()[0] in done.seen
 
 
@@ -243,7 +243,7 @@ FLUSHED = "termios.tcflush(terminal.fileno(), termios.TCIFLUSH)"
 @ON_ONE_RELEASE
 def test_what_was_typed_before_the_question_is_no_answer(machine: Machine) -> None:
     digest = propose(machine, PROBED)
-    expect_refused(machine, digest, "nobody said yes", 1, early="yes\n", answer="no\n")
+    expect_refused(machine, digest, "was not confirmed", 1, early="yes\n", answer="no\n")
     with machine.patched("linux/tty", FLUSHED, "pass"):
         assert accept(machine, digest, early="yes\n", answer="no\n").status == 0
 
@@ -255,7 +255,7 @@ def test_while_a_person_reads_nobody_waits_and_what_others_do_counts(machine: Ma
     other = f"printf '[mcp_servers.probed]\\ncommand = \"/bin/true\"\\n' > {CONF_D}/a.toml"
     done = accept(machine, digest, meanwhile=f"{other}; mcpwrap apply")
     assert done.status == 2
-    assert f"other servers of these names are there: probed (in {CONF_D}/a.toml)" in done.err
+    assert f"other servers have these names: probed (in {CONF_D}/a.toml)" in done.err
     assert "nothing was changed" in done.err
     assert not machine.path(f"{CONF_D}/probed.toml").exists()
 
@@ -310,7 +310,7 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
         ),
         pytest.param('ProposalAnswer(wrong="x" * 300_000)', "has ended with ", marks=KIND),
         pytest.param('__import__("time").sleep(60)', "has not ended within 10 s", marks=SLOW),
-        pytest.param("os._exit(0)", "answered what it never does", marks=KIND),
+        pytest.param("os._exit(0)", "returned malformed output", marks=KIND),
         ("os.abort()", "has ended with -"),
     ],
     ids=["escapes", "a path", "approvals", "none", "wrong", "much", "late", "silent", "dead"],
@@ -348,7 +348,7 @@ def test_nothing_that_is_shown_acts_or_looks_like_something_else(
 ) -> None:
     digest = propose(machine, HOSTILE)
     command = f"sh -c 'stty -F /dev/tty cols {columns}; exec mcpwrap accept {digest} {FILE}'"
-    done = expect_refused(machine, digest, "nobody said yes", 1, answer="no\n", command=command)
+    done = expect_refused(machine, digest, "was not confirmed", 1, answer="no\n", command=command)
     text = done.seen.replace("\r\n", "\n")
     assert re.fullmatch(r"[\n -~]*", text)
     assert r"\u001B[2J" in text.replace("\n  > ", "")
@@ -401,7 +401,7 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
             "workspace: no such setting",
             marks=KIND,
         ),
-        (OF_ANOTHER, "belongs to alice, who is no agent"),
+        (OF_ANOTHER, "belongs to alice, which is not an agent"),
         ("[mcp_servers.b]\ncommand = '/home/bob/\\x'", "no server sees anybody's home"),
         pytest.param(
             "[mcp_servers.b]\ncommand = '/home/alice/fifo'",
@@ -477,8 +477,8 @@ def test_a_device_or_a_file_that_grows_for_ever_is_refused(machine: Machine) -> 
         pytest.param(
             '{"probed": {"TOKEN": ""}}', "the value of TOKEN cannot be used: empty", marks=KIND
         ),
-        pytest.param('{"probed": "hidden"}', "no secrets in the form", marks=KIND),
-        ("hidden", "no secrets in the form"),
+        pytest.param('{"probed": "hidden"}', "is not of the form", marks=KIND),
+        ("hidden", "is not of the form"),
     ],
     ids=["another key", "another server", "empty", "form", "no JSON"],
 )
@@ -495,7 +495,7 @@ def test_a_name_that_is_there_already_is_not_taken_over(machine: Machine) -> Non
     digest = propose(machine, PROBED)
     for file, text in (("other", theirs), ("probed", theirs), ("probed", "# nothing\n")):
         machine.write(f"{CONF_D}/{file}.toml", text)
-        why = rf"other servers of these names are there: probed \(in {CONF_D}/{file}\.toml\)"
+        why = rf"other servers have these names: probed \(in {CONF_D}/{file}\.toml\)"
         expect_refused(machine, digest, why)
         machine.as_root(f"rm {CONF_D}/{file}.toml")
     machine.write(f"{CONF_D}/broken.toml", "x = 1\n")
@@ -520,7 +520,7 @@ def test_others_than_root_are_asked_nothing(machine: Machine) -> None:
     assert "needs root" in err
     assert "sudo mcpwrap accept" in err
     err = machine.as_user("alice", f"{ROOTS_PROGRAM} accept {digest} {FILE}", status=2).err
-    assert "is for the command `mcpwrap`, as root" in err
+    assert "only the command `mcpwrap` starts this program, as root" in err
 
 
 # --------------------------------------------------------------------------------- broken off

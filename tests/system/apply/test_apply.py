@@ -132,7 +132,7 @@ def test_two_at_once_are_one_too_many(machine: Machine) -> None:
         assert holder.read_line() == "held"
         err = machine.as_root("mcpwrap apply", status=1).err
         assert "another `mcpwrap apply` or `mcpwrap secret`, or" in err
-        assert "is at work; nothing was changed" in err
+        assert "is running; nothing was changed" in err
         holder.send({})
     assert machine.apply() == "nothing to do\n"
 

@@ -181,9 +181,9 @@ def test_a_password_is_set_by_root_for_persons_alone(machine: Machine) -> None:
     for user, password, why in (
         ("nobody-here", PASSWORD, "no such account"),
         ("mcpw-sqlite", PASSWORD, "account of a server"),
-        ("mcpwrap-gate", PASSWORD, "no person's"),
-        ("root", PASSWORD, "no person's"),
-        ("nobody", PASSWORD, "no person's"),
+        ("mcpwrap-gate", PASSWORD, "not the account of a person"),
+        ("root", PASSWORD, "not the account of a person"),
+        ("nobody", PASSWORD, "not the account of a person"),
         ("alice", "short", "under 8 characters"),
         ("alice", "two lines\nof it", "more than one line"),
     ):

@@ -18,7 +18,7 @@ from tests.system.support.egress_sessions import machine_with_internet
 from tests.system.support.servers import a_server
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
-PUT_BACK = "mcpwrap-watch.service: .*put back"
+PUT_BACK = "mcpwrap-watch.service: .*are restored"
 # The word in the last path is one by which Squid's complaints are told.
 REQUESTS = """requests = [
     "GET,HEAD api.good.test/v1/*", "GET,HEAD api.good.test/s*", "GET api.good.test/ws",

@@ -130,7 +130,8 @@ def test_on_a_full_disk_one_server_is_stopped_until_the_next_boot(
         with machine.session("probe") as one, machine.session("other") as other:
             assert (one.evaluate("result = 1"), other.evaluate("result = 2")) == (1, 2)
             err = machine.as_root("mcpwrap panic probe", status=1).err
-            assert "sessions are ended, nobody is let in until the next boot, and not longer" in err
+            until = "until the next boot, and not longer"
+            assert f"sessions are ended, new ones are refused {until}" in err
             assert f"{ROOTS}/panic.json: No space left on device" in err
             assert "fix: make room" in err
             with pytest.raises(EOFError):
@@ -149,7 +150,7 @@ def test_who_is_not_root_stops_and_resumes_nothing(machine: Machine) -> None:
         err = machine.as_user("alice", f"mcpwrap {verb}", status=2).err
         assert f"run `sudo mcpwrap {verb}`" in err
     machine.as_user("alice", KNOCK.format("probe"))
-    assert "no server 'none'" in machine.as_root("mcpwrap panic none", status=2).err
+    assert "no server has the name 'none'" in machine.as_root("mcpwrap panic none", status=2).err
     machine.as_root("mcpwrap panic")
     assert "all servers are stopped" in machine.as_root("mcpwrap resume probe", status=2).err
 

@@ -358,9 +358,9 @@ def test_what_a_held_link_leads_to_is_held(machine: Machine) -> None:
 
 NOT_HELD = [  # what alice, or a server before, has put there; and why there is no session then
     ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder in which the server"),
-    ("ln -s src/none .npmrc", ".npmrc is a symbolic link: it leads to nothing yet"),
+    ("ln -s src/none .npmrc", ".npmrc is a symbolic link: its target does not exist"),
     ("mkdir .codex; ln readme.txt .codex/config.toml", ".codex/config.toml has a second name"),
-    ("ln -s $(printf %0300d) .codex", ".codex cannot be followed: File name too long"),
+    ("ln -s $(printf %0300d) .codex", ".codex cannot be resolved: File name too long"),
     # of what is made there and gone again nobody would be told
     ("chmod u-r .git; touch .npmrc", "new names in /home/alice/project/.git cannot be watched"),
 ]
@@ -481,11 +481,11 @@ def test_a_folder_of_one_of_several_agents(machine: Machine) -> None:
 # ------------------------------------------------------------------------------ there, or not
 def test_a_folder_that_appears_later(machine: Machine) -> None:
     text = probe("later", f'workspace = ["{HOME}/later:rw"]')
-    assert f"note: later does not start: {HOME}/later is not there" in with_server(machine, text)
+    assert f"note: later does not start: {HOME}/later does not exist" in with_server(machine, text)
     machine.announce("mcpwrap@later|later cannot start")
-    with pytest.raises(CommandFailedError, match="later is not there; make it"):
+    with pytest.raises(CommandFailedError, match="later does not exist; make it"):
         machine.as_user("alice", "mcpwrap-connect later </dev/null")
-    assert "later is not there" in machine.as_root("mcpwrap status later", status=1).out
+    assert "later does not exist" in machine.as_root("mcpwrap status later", status=1).out
     machine.as_user("alice", "mkdir later; echo now > later/file")
     machine.await_admission("later")
     assert tried(machine, "later", f"result = open('{HOME}/later/file').read()") == "now\n"
@@ -529,13 +529,13 @@ REFUSALS = [  # what makes it, the folder, and what `apply` says
         "/home/mallory/p:ro",
         "belongs to mallory, who is no",
     ),
-    ("install -d /home/alice/roots", "/home/alice/roots:ro", "belongs to root, who is no agent"),
-    ("true", "/home/alice:ro", "is the home of alice: that would be the account"),
-    ("true", "/home:ro", "belongs to root, who is no agent"),
+    ("install -d /home/alice/roots", "/home/alice/roots:ro", "to root, which is not an agent"),
+    ("true", "/home/alice:ro", "is the home of alice: with it the server would"),
+    ("true", "/home:ro", "belongs to root, which is not an agent"),
     ("ln -sfn /home/alice/other /home/alice/ln", "/home/alice/ln:ro", "is behind a symbolic link"),
     ("ln -sfn /home/bob /home/alice/lb", "/home/alice/lb/x:ro", "is behind a symbolic link"),
     ("mkfifo /home/alice/ff; chown alice /home/alice/ff", "/home/alice/ff:ro", "neither a folder"),
-    ("touch /home/alice/tt", "/home/alice/tt/x:ro", "a file is in the way"),
+    ("touch /home/alice/tt", "/home/alice/tt/x:ro", "a file is in its path"),
     ("true", "/etc/ssl:ro", "/etc is a system directory"),
 ]
 
@@ -630,7 +630,7 @@ def test_the_look_at_links_and_second_names_is_what_refuses(machine: Machine) ->
         "ln readme.txt .npmrc",
     )
     ways = ["docs/rules", "readme.txt"]
-    look = "        _expect_no_other_way(workspaces, links)\n"
+    look = "        _expect_no_other_path(workspaces, links)\n"
     with (
         machine.patched("as_root/workspaces/mount", look, "        pass\n"),
         machine.session("rw") as session,

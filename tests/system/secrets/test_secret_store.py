@@ -117,7 +117,7 @@ def test_others_than_root_change_and_learn_nothing(machine: Machine, command: st
     assert "needs root" in done.err
     assert done.out == ""
     direct = machine.as_user("alice", f"/usr/lib/mcpwrap/mcpwrap-root secret {command}", status=2)
-    assert "is for the command `mcpwrap`, as root" in direct.err
+    assert "only the command `mcpwrap` starts this program, as root" in direct.err
     assert on_disk(machine) == before
 
 
@@ -152,7 +152,7 @@ def test_an_env_file_sets_a_secret_for_each_server_that_declares_it(machine: Mac
     text = f"# of the old setup\nexport TOKEN='{NEW}'\nKEY={KEY}\nNOBODYS=\"some value\"\n"
     machine.write("/root/mcp-secrets.env", text, mode=0o600)
     done = machine.as_root("mcpwrap secret import /root/mcp-secrets.env")
-    assert done.err == "left out, no server declares them: NOBODYS\n"
+    assert done.err == "not set, as no server declares them: NOBODYS\n"
     raised = {key for key, row in listed(machine).items() if row["version"] != before.get(key)}
     assert raised == {
         ("vault", "TOKEN"),
@@ -327,7 +327,7 @@ def test_a_wrong_recovery_key_changes_nothing(machine: Machine) -> None:
     before = on_disk(machine)
     for text in ("", "no key", "ab" * 31):
         err = machine.as_root("mcpwrap secret rekey --recovery-key", stdin=text, status=2).err
-        assert "that is no recovery key; nothing was changed" in err
+        assert "this is not a recovery key; nothing was changed" in err
         assert on_disk(machine) == before
     machine.as_root("mcpwrap secret rekey --recovery-key; true", stdin="ab" * 32)
     expect_all_values(machine)

@@ -143,7 +143,7 @@ def test_a_secret_can_be_a_file_of_its_session(machine: Machine) -> None:
 
 def rotate(machine: Machine, value: str) -> None:
     out = machine.as_root("mcpwrap secret rotate vault TOKEN", stdin=value).out
-    assert "vault: handed over for its next session" in out
+    assert "vault: passed to the wrapper for its next sessions" in out
 
 
 def test_a_value_is_rotated_while_its_server_runs(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Removal from the audit, while an attacker with the gate's account puts files in the way."""
+"""Removal from the audit, while an attacker with the gate's account places obstacles."""
 
 import os
 import time
@@ -19,7 +19,7 @@ FIRST = ["00000001/1-1.jsonl", "00000001/1-2.jsonl", "00000001/master.jsonl"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an audit of three runs, beside which is what must stay."""
+    """Return an audit of three epochs, beside a folder that must stay."""
     folder = tmp_path / "audit"
     monkeypatch.setattr(paths, "AUDIT", str(folder))
     monkeypatch.setattr(paths, "AUDIT_KEYS", str(tmp_path / "keys.json"))
@@ -41,12 +41,12 @@ def left(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
 
 
-def test_files_go_and_that_they_may_be_missing_is_noted(folder: Path) -> None:
+def test_files_are_removed_and_noted_as_removed(folder: Path) -> None:
     audit_epochs.remove(OLD, FIRST[:1])
     assert left(folder)[0] == "00000001/1-2.jsonl"
     assert len(left(folder)) == 8
     assert (audit_epochs.keys().removed_before, audit_epochs.keys().first_epoch) == (OLD, 1)
-    audit_epochs.remove(OLD - 5, FIRST[:1])  # missing already; and what was noted is not taken back
+    audit_epochs.remove(OLD - 5, FIRST[:1])  # missing already; the noted time is kept
     assert audit_epochs.keys().removed_before == OLD
 
 
@@ -56,17 +56,17 @@ def test_a_run_goes_with_its_folder(folder: Path) -> None:
     assert (audit_epochs.keys().first_epoch, len(left(folder))) == (2, 6)
 
 
-def test_what_is_not_ours_keeps_its_folder_and_the_rest_goes(folder: Path) -> None:
+def test_a_foreign_file_keeps_its_folder_and_the_rest_goes(folder: Path) -> None:
     (folder / "00000001/other").write_text("")
     audit_epochs.remove(OLD, FIRST)
     assert left(folder)[0] == "00000001/other"
     (folder / "00000001/other").unlink()
-    (folder / "00000001/1-1.jsonl").write_text("")  # as a removal that was broken off leaves it
+    (folder / "00000001/1-1.jsonl").write_text("")  # as an interrupted removal leaves it
     audit_epochs.remove(OLD, FIRST[:1])
     assert not (folder / "00000001").exists()
 
 
-def test_what_was_noted_holds_before_the_first_file_goes(
+def test_the_removal_is_noted_before_the_first_file_goes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -84,21 +84,25 @@ def test_what_was_noted_holds_before_the_first_file_goes(
 @pytest.mark.parametrize(
     ("before", "names", "said"),
     [
-        (OLD, ["00000001/../../outside/1-1.jsonl"], "no file of the audit"),
-        (OLD, ["../outside/1-1.jsonl"], "no file of the audit"),
-        (OLD, ["/etc/passwd"], "no file of the audit"),
-        (OLD, ["00000001/1-1.jsonl\n"], "no file of the audit"),
-        (OLD, ["00000001/x.jsonl"], "no file of the audit"),
-        (OLD, ["00000001/1-1.jsonl/"], "no file of the audit"),
-        (OLD, ["00000001/\u0661-1.jsonl"], "no file of the audit"),  # a digit, and not ours
-        (OLD, [*FIRST, "x"], "no file of the audit"),
+        (OLD, ["00000001/../../outside/1-1.jsonl"], "not a file of the audit"),
+        (OLD, ["../outside/1-1.jsonl"], "not a file of the audit"),
+        (OLD, ["/etc/passwd"], "not a file of the audit"),
+        (OLD, ["00000001/1-1.jsonl\n"], "not a file of the audit"),
+        (OLD, ["00000001/x.jsonl"], "not a file of the audit"),
+        (OLD, ["00000001/1-1.jsonl/"], "not a file of the audit"),
+        (
+            OLD,
+            ["00000001/\u0661-1.jsonl"],
+            "not a file of the audit",
+        ),  # a digit of Unicode, not of ASCII
+        (OLD, [*FIRST, "x"], "not a file of the audit"),
         (OLD, [*FIRST, "00000002/master.jsonl", "00000003/master.jsonl"], "is not over"),
         (OLD, ["99999999/master.jsonl"], "is not over"),
         (OLD, ["00000002/master.jsonl"], "an older epoch would stay"),
         pytest.param(int(time.time()) + 3600, FIRST, "is not past", id="to-come"),
     ],
 )
-def test_what_cannot_be_changes_nothing(
+def test_a_refused_request_changes_nothing(
     folder: Path, before: int, names: list[str], said: str
 ) -> None:
     with pytest.raises(McpwrapError, match=said):
@@ -115,8 +119,8 @@ def test_without_an_audit_nothing_is_noted(folder: Path) -> None:
     assert len(left(folder)) == 9
 
 
-class TestInTheWay:
-    """Obstacles to a removal: nothing outside the audit goes, and one keeps no other file."""
+class TestObstacles:
+    """Obstacles to a removal: nothing outside the audit goes, and every other file does."""
 
     def remove(self, *stays: str) -> None:
         names = ["00000002/1-1.jsonl", *FIRST[:2]]
@@ -133,7 +137,7 @@ class TestInTheWay:
         assert len(list((folder / "away").iterdir())) == 3
 
     def test_an_epoch_that_is_a_link_goes_as_a_whole(self, folder: Path, outside: Path) -> None:
-        """Which rmdir(2) does not follow, even if there is nothing in it."""
+        """rmdir(2) does not follow the link, even if its target is empty."""
         (folder / "00000001").rename(folder / "away")
         for path in outside.iterdir():
             path.unlink()
@@ -183,7 +187,7 @@ class TestInTheWay:
     def test_an_epoch_that_becomes_a_link_meanwhile(
         self, folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Between opening it and removing from it: what was opened counts."""
+        """The exchange is between open and unlink: the opened folder counts."""
         unlink = os.unlink
 
         def later(name: str, *, dir_fd: int) -> None:

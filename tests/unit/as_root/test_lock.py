@@ -1,4 +1,4 @@
-"""Root's lock: a short wait while another process holds it."""
+"""Root's lock, and the short wait while another process holds it."""
 
 import time
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "LOCK", str(tmp_path / "lock"))
 
 
-def test_one_who_holds_it_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_held_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     with ExitStack() as other:
         other.enter_context(lock.in_turn(paths.LOCK))
@@ -30,17 +30,17 @@ def test_one_who_holds_it_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyP
             assert waited
 
 
-def test_one_who_goes_on_holding_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_PATIENCE_S", 0.1)
+def test_the_wait_for_a_held_lock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_TIMEOUT_S", 0.1)
     with (
         lock.in_turn(paths.LOCK),
-        pytest.raises(McpwrapError, match="is at work; nothing was changed"),
+        pytest.raises(McpwrapError, match="is running; nothing was changed"),
         lock.only_one(),
     ):
         raise AssertionError("two hold it")
 
 
-def test_one_that_is_held_is_not_waited_for() -> None:
+def test_if_free_does_not_wait() -> None:
     with lock.in_turn(paths.LOCK), lock.if_free(paths.LOCK) as is_free:
         assert not is_free
     with lock.if_free(paths.LOCK) as is_free, lock.if_free(paths.LOCK) as is_free_again:

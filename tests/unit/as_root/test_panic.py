@@ -1,4 +1,4 @@
-"""`panic` with failures: a part that fails does not keep the rest from being stopped."""
+"""`panic` with failures: the failure of one part does not prevent the others."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ class Machine:
     def systemctl(self, *argv: str) -> str:
         self.done.append(" ".join(argv[1:]))
         if self.systemd_fails:
-            raise ToolError("no bus", where="systemctl", fix="see what it says")
+            raise ToolError("no bus", where="systemctl", fix="fix the cause")
         return ""
 
     def order(self, name: str) -> Panic | None:
@@ -38,7 +38,7 @@ class Machine:
         return decode(path.read_bytes()) if path.is_file() else None
 
     def obstruct(self, name: str) -> None:
-        """Have a file that cannot be written: its folder is none."""
+        """Make a file unwritable: its folder is a plain file."""
         (self.folder / name).parent.rmdir()
         (self.folder / name).parent.touch()
 
@@ -70,18 +70,18 @@ def test_all_is_stopped_and_stays_so(machine: Machine) -> None:
 
 
 FAILURES = [
-    # what fails; what is told; which files have the order
-    ({NOW}, "", {KEPT}),  # that on the disk is enough
-    ({KEPT}, "^mcpwrap panic: sessions are ended, nobody is let in until the next boot", {NOW}),
-    ({NOW, KEPT}, "^mcpwrap panic: sessions are ended, nobody is kept out", set()),
-    ({SYSTEMD}, "SESSIONS MAY GO ON, nobody is let in until `mcpwrap resume`", {NOW, KEPT}),
-    ({SYSTEMD, KEPT}, "SESSIONS MAY GO ON, nobody is let in until the next boot", {NOW}),
+    # failing parts; error; files that have the order
+    ({NOW}, "", {KEPT}),  # the one on the disk is enough
+    ({KEPT}, "^mcpwrap panic: sessions are ended, new ones are refused until the next boot", {NOW}),
+    ({NOW, KEPT}, "^mcpwrap panic: sessions are ended, new ones are NOT refused", set()),
+    ({SYSTEMD}, "SESSIONS MAY GO ON, new ones are refused until `mcpwrap resume`", {NOW, KEPT}),
+    ({SYSTEMD, KEPT}, "SESSIONS MAY GO ON, new ones are refused until the next boot", {NOW}),
 ]
 
 
 @pytest.mark.parametrize("names", [[], ["git"]])
 @pytest.mark.parametrize(("fails", "error", "ordered"), FAILURES)
-def test_what_fails_is_told_when_all_else_is_done(
+def test_failures_are_reported_after_all_else_is_done(
     machine: Machine, fails: set[str], error: str, ordered: set[str], names: list[str]
 ) -> None:
     machine.systemd_fails = SYSTEMD in fails
@@ -100,7 +100,7 @@ def test_what_fails_is_told_when_all_else_is_done(
     assert found == {name: order if name in ordered else None for name in (NOW, KEPT)}
 
 
-def test_a_registry_that_cannot_be_read_is_not_in_its_way(
+def test_an_unreadable_registry_does_not_prevent_a_panic(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damaged() -> list[str]:
@@ -123,7 +123,7 @@ def test_a_name_that_is_a_mistake_stops_nothing(machine: Machine, name: str) -> 
 
 
 @pytest.mark.parametrize("where", [NOW, KEPT])
-def test_what_either_file_says_holds_until_it_is_taken_back(machine: Machine, where: str) -> None:
+def test_the_order_of_either_file_holds_until_it_is_withdrawn(machine: Machine, where: str) -> None:
     panic.begin(["git"])
     (machine.folder / ({NOW: KEPT, KEPT: NOW}[where])).unlink()
     assert observer.panic() == Panic(names=("git",))
@@ -133,7 +133,7 @@ def test_what_either_file_says_holds_until_it_is_taken_back(machine: Machine, wh
     assert machine.order(NOW) == machine.order(KEPT) == Panic(names=("time",))
 
 
-def test_an_order_that_cannot_be_taken_back_stands(machine: Machine) -> None:
+def test_an_order_that_cannot_be_withdrawn_stands(machine: Machine) -> None:
     panic.begin(["git"])
     panic.begin(["time"])
     kept = machine.folder / KEPT
@@ -144,11 +144,11 @@ def test_an_order_that_cannot_be_taken_back_stands(machine: Machine) -> None:
     assert not [each for each in machine.done if each.startswith("start")]
 
 
-def test_what_is_in_memory_alone_cannot_be_taken_back(machine: Machine) -> None:
+def test_an_order_in_memory_that_cannot_be_withdrawn_stands(machine: Machine) -> None:
     panic.begin(["git"])
     panic.begin(["time"])
     ((machine.folder / NOW).parent / ".panic.json.new").mkdir()
-    with pytest.raises(McpwrapError, match="nobody is let in until the next boot"):
+    with pytest.raises(McpwrapError, match="sessions are refused until the next boot"):
         panic.end(["git"])
     assert machine.order(KEPT) == Panic(names=("time",))
     assert observer.panic() == Panic(names=("git", "time"))
@@ -175,7 +175,7 @@ def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
     panic.begin(["time"])
     monkeypatch.setattr(panic, "run", systemctl)
     monkeypatch.setattr(root_files, "replace", slowly)
-    with pytest.raises(McpwrapError, match="`mcpwrap panic` was given meanwhile"):
+    with pytest.raises(McpwrapError, match="`mcpwrap panic` was run meanwhile"):
         panic.end(["git"])
     panics.join()
     assert waited == [True]
@@ -188,7 +188,7 @@ def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
 def test_without_room_for_the_order_an_empty_file_stops_all(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, *, has_reserve: bool
 ) -> None:
-    """Where there is no room for that either, one that is there takes its name."""
+    """Where there is no room for a new file either, the reserve file is renamed."""
     panic.end([])
     reserve, kept = Path(paths.PANIC_RESERVE), machine.folder / KEPT
     assert reserve.read_text() == ""
@@ -205,11 +205,11 @@ def test_without_room_for_the_order_an_empty_file_stops_all(
 
 
 def _refuse(path: str, flag: int, opened: Callable[..., int]) -> Callable[..., int]:
-    """Return an open(2) that has no room for this file, as that of a full XFS."""
+    """Return an open(2) that cannot create this file, as on a full XFS."""
 
-    def without_room(asked: object, flags: int, *args: object, **more: object) -> int:
-        if str(asked) == path and flags & flag:
+    def without_room(opened_path: object, flags: int, *args: object, **more: object) -> int:
+        if str(opened_path) == path and flags & flag:
             raise OSError(errno.ENOSPC, "No space left on device", path)
-        return opened(asked, flags, *args, **more)
+        return opened(opened_path, flags, *args, **more)
 
     return without_room

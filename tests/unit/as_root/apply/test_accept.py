@@ -87,7 +87,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         return SimpleNamespace(wanted=sorted(added))
 
     def note(what: str) -> Callable[..., None]:
-        return lambda *told: made.done.append(" ".join([what, *map(str, told)]))
+        return lambda *arguments: made.done.append(" ".join([what, *map(str, arguments)]))
 
     def set_all(values: Mapping[tuple[str, str], str], beside: Sequence[NewFile]) -> None:
         for each in beside:
@@ -124,7 +124,7 @@ _ANSWER_TO = run_as_nobody.answer_to
 
 
 def _read_here(monkeypatch: pytest.MonkeyPatch, script: str = READ) -> None:
-    """Have it read by the real program, of this tree and under this account."""
+    """Have the proposal parsed by the real program, from this tree and under this account."""
 
     def answer_to(question: bytes, _: list[str], *, max_bytes: int, timeout_s: float) -> bytes:
         tree = f"import sys; sys.path[:0] = {sys.path!r}; "
@@ -144,17 +144,17 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]
     return give  # type: ignore[return-value]
 
 
-def test_what_was_shown_is_put_there_and_applied(machine: Machine) -> None:
+def test_the_shown_proposal_is_written_and_applied(machine: Machine) -> None:
     machine.accept()
     assert machine.files() == {"config.toml": "", "conf.d/a.toml": TEXT}
     assert machine.done == [f"apply {RetirementPolicy.KEEP}"]
     assert all(line.strip() in machine.shown for line in TEXT.splitlines())
     assert "a: alice alone" in machine.shown
-    machine.accept()  # it is there, as after a run that was broken off: and is applied
+    machine.accept()  # it exists, as after an interrupted run, and is applied
     assert machine.done == [f"apply {RetirementPolicy.KEEP}"] * 2
 
 
-def test_secrets_are_set_before_it_is_applied(
+def test_secrets_are_set_before_the_proposal_is_applied(
     machine: Machine, given: Callable[[object], None]
 ) -> None:
     set_before = SecretVersion(version=1, is_set=True, changed_at="")
@@ -166,7 +166,7 @@ def test_secrets_are_set_before_it_is_applied(
         f"apply {RetirementPolicy.KEEP}",
         "say a T",
     ]
-    assert "a T: given, in place of the one that is set" in machine.shown
+    assert "a T: given, replaces the one that is set" in machine.shown
     assert "a U: MISSING, to be set by `sudo mcpwrap secret set a U`" in machine.shown
     assert "hidden" not in machine.shown
     given({"a": {"U": "hidden"}})
@@ -195,14 +195,14 @@ def test_where_a_secret_cannot_be_sealed_its_server_is_not_defined_either(
         ({"b": {"T": "hidden"}}, "does not refer to a secret 'T' of 'b'"),
         ({"a": {"T": ""}}, "the value of T cannot be used: empty"),
         ({"a": {"T": "x" * 40_000}}, "the value of T cannot be used: 40000 bytes"),
-        ({"a": "hidden"}, "no secrets in the form"),
-        (["hidden"], "no secrets in the form"),
-        (b"hidden", "no secrets in the form"),
-        (b'{"a": {"T": "\xff"}}', "no secrets in the form"),
-        (b'{"a": {"T": "\\ud800"}}', "no secrets in the form"),
+        ({"a": "hidden"}, "is not of the form"),
+        (["hidden"], "is not of the form"),
+        (b"hidden", "is not of the form"),
+        (b'{"a": {"T": "\xff"}}', "is not of the form"),
+        (b'{"a": {"T": "\\ud800"}}', "is not of the form"),
     ],
 )
-def test_other_secrets_are_refused_before_anybody_is_asked(
+def test_invalid_secrets_are_refused_before_the_question(
     machine: Machine, given: Callable[[object], None], raw: object, why: str
 ) -> None:
     given(raw)
@@ -215,7 +215,7 @@ def test_a_terminal_and_an_empty_input_are_no_secrets(
 ) -> None:
     given(b" \n")
     machine.accept()
-    given(b"nobody reads it")
+    given(b"not read")
     monkeypatch.setattr(os, "isatty", lambda fd: fd == 0)
     machine.accept()
     assert machine.done == [f"apply {RetirementPolicy.KEEP}"] * 2
@@ -223,18 +223,18 @@ def test_a_terminal_and_an_empty_input_are_no_secrets(
 
 def test_without_a_yes_nothing_is_done(machine: Machine) -> None:
     machine.answers = lambda: False
-    machine.expect_refused("nobody said yes; nothing was changed")
+    machine.expect_refused("not confirmed with `yes`; nothing was changed")
 
 
 def test_a_proposal_that_changed_is_refused(machine: Machine) -> None:
     digest = machine.propose()
     machine.propose(ONE + " ")
-    with pytest.raises(UsageError, match="is not the proposal that this command was made for"):
+    with pytest.raises(UsageError, match="is not the proposal that this command was printed for"):
         accept(digest, str(machine.proposal), by="")
     assert (machine.shown, machine.done) == ("", [])
 
 
-def test_what_changes_while_a_person_reads_is_not_used(machine: Machine) -> None:
+def test_a_proposal_that_changes_while_a_person_reads_is_not_used(machine: Machine) -> None:
     def answer() -> bool:
         machine.propose(ONE.replace("/x", "/evil"))
         return True
@@ -245,9 +245,9 @@ def test_what_changes_while_a_person_reads_is_not_used(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "0" * 65, "A" * 64, "\x1b[2J", "0" * 64 + "\n"])
-def test_what_is_no_digest_is_refused(machine: Machine, digest: str) -> None:
+def test_a_malformed_digest_is_refused(machine: Machine, digest: str) -> None:
     machine.propose()
-    with pytest.raises(UsageError, match="is no SHA-256; nothing was changed") as error:
+    with pytest.raises(UsageError, match="is not a SHA-256; nothing was changed") as error:
         accept(digest, str(machine.proposal), by="")
     assert "\x1b" not in str(error.value)
 
@@ -256,8 +256,8 @@ def test_a_proposal_of_over_1_mib_is_refused(machine: Machine) -> None:
     machine.expect_refused("over 1 MiB; nothing was changed", ONE + "#" * 1024 * 1024)
 
 
-def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) -> None:
-    said = machine.expect_refused("cannot be proposed", "[mcp_servers.a]\n[approvals]\n")
+def test_the_readers_problems_are_marked(machine: Machine) -> None:
+    said = machine.expect_refused("is not a valid proposal", "[mcp_servers.a]\n[approvals]\n")
     assert "\n  | the proposal, [mcp_servers.a]: needs either `command` or `url`" in said
     assert "\n  |   fix: write `command" in said
     assert said.splitlines()[-1].startswith("  fix: propose it again")
@@ -266,8 +266,8 @@ def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) ->
 @pytest.mark.parametrize(
     ("says", "why"),
     [
-        ("{}", "answered what it never does"),
-        ("", "answered what it never does"),
+        ("{}", "returned malformed output"),
+        ("", "returned malformed output"),
         ('{"text_by_name": {}}', "no server, or too many"),
         ('{"text_by_name": {"a": "\\u001b[2J"}}', "characters that are not valid in a name"),
         (
@@ -276,7 +276,7 @@ def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) ->
         ),
     ],
 )
-def test_a_program_that_was_taken_over_puts_nothing_there(
+def test_a_compromised_reader_writes_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, says: str, why: str
 ) -> None:
     if says == "{}":
@@ -288,28 +288,28 @@ def test_a_program_that_was_taken_over_puts_nothing_there(
 
 def test_a_name_that_is_there_is_not_taken_over(machine: Machine) -> None:
     other = machine.conf_d / "other.toml"
-    other.write_text(TEXT)  # the same server, and root's affair nevertheless
-    machine.expect_refused(rf"there: a \(in {other}\); nothing was changed")
+    other.write_text(TEXT)  # the same server, but in a file of root's
+    machine.expect_refused(rf"have these names: a \(in {other}\); nothing was changed")
     other.unlink()
     own = machine.conf_d / "a.toml"
     for text in (TEXT.replace("/x", "/y"), "# nothing\n"):
         own.write_text(text)
-        machine.expect_refused(rf"there: a \(in {own}\); nothing was changed")
+        machine.expect_refused(rf"have these names: a \(in {own}\); nothing was changed")
     own.unlink()
     machine.config.write_text("x = 1\n")
     machine.expect_refused("no such setting")
 
 
-def test_what_came_while_a_person_read_counts(machine: Machine) -> None:
+def test_a_file_that_appears_while_a_person_reads_counts(machine: Machine) -> None:
     other = machine.conf_d / "other.toml"
     machine.answers = lambda: bool(other.write_text(TEXT))
-    with pytest.raises(UsageError, match=r"there: a \(in .*; nothing was changed"):
+    with pytest.raises(UsageError, match=r"have these names: a \(in .*; nothing was changed"):
         machine.accept()
     assert machine.done == []
     assert machine.files() == {"config.toml": "", "conf.d/other.toml": TEXT}
 
 
-def test_what_this_machine_cannot_do_is_said_before_anybody_is_asked(machine: Machine) -> None:
+def test_an_impossible_proposal_is_refused_before_the_question(machine: Machine) -> None:
     machine.expect_refused("it cannot be", ONE.replace("/x", "/impossible"))
     assert machine.shown == ""
 
@@ -322,7 +322,7 @@ def test_a_machine_without_a_configuration_gets_one(machine: Machine) -> None:
 
 
 def test_a_machine_that_has_lost_its_configuration_gets_none(machine: Machine) -> None:
-    """With a new one all its servers would be taken away."""
+    """A new configuration would retire all its servers."""
     machine.config.unlink()
     machine.names = ["theirs"]
     machine.expect_refused("no such file; nothing was changed")
@@ -331,7 +331,7 @@ def test_a_machine_that_has_lost_its_configuration_gets_none(machine: Machine) -
 def test_another_run_is_not_waited_for_long(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_PATIENCE_S", 0)
+    monkeypatch.setattr(lock, "_TIMEOUT_S", 0)
 
     def answer() -> bool:
         stack.enter_context(only_one())
@@ -339,7 +339,7 @@ def test_another_run_is_not_waited_for_long(
 
     with ExitStack() as stack:
         machine.answers = answer
-        machine.expect_refused("is at work; nothing was changed")
+        machine.expect_refused("is running; nothing was changed")
 
 
 @pytest.mark.parametrize(
@@ -389,9 +389,9 @@ class TestRootsProgram:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rest: list[str]
     ) -> None:
         assert self.run(monkeypatch, "accept", *rest) == 2
-        assert "is for the command `mcpwrap`" in capsys.readouterr().err
+        assert "only the command `mcpwrap` starts" in capsys.readouterr().err
 
-    def test_what_it_says_of_hostile_names_does_nothing(
+    def test_errors_escape_hostile_names(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert self.run(monkeypatch, "accept", "0" * 64, "/nowhere/\x1b[2J\u202e") == 2

@@ -25,7 +25,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
 
-def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     apply.apply(RetirementPolicy.KEEP)
     assert capsys.readouterr().out == (
         f"  1/2  {STEPS[0].describe()}\n  2/2  {STEPS[1].describe()}\n"
@@ -33,7 +33,7 @@ def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_where_there_is_nothing_to_do_that_is_said(
+def test_nothing_to_do_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "planned", lambda _: planned([]))

@@ -1,4 +1,4 @@
-"""Steps of `apply` on a machine that changed since it was observed, and their number of calls."""
+"""Steps of `apply` on a machine that changed since its observation; numbers of tool calls."""
 
 import pwd
 
@@ -14,11 +14,11 @@ from mcpwrap.plan import paths, steps
 @pytest.mark.parametrize(
     ("owner", "running", "problem"),
     [
-        ("zed", frozenset(), "UID 31726 has come to belong to 'zed'"),
-        (None, frozenset({31_726}), "UID or GID 31726 has come to belong to a process"),
+        ("zed", frozenset(), "UID 31726 now belongs to account 'zed'"),
+        (None, frozenset({31_726}), "a process now runs with UID or GID 31726"),
     ],
 )
-def test_no_account_is_made_with_an_id_that_another_has_got(
+def test_no_account_is_made_with_an_id_that_is_taken(
     owner: str | None, running: frozenset[int], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accounts, "name_of", lambda _: owner)
@@ -81,7 +81,8 @@ def test_the_units_of_many_that_failed_are_named(
 
     monkeypatch.setattr(step_executor, "run", run)
     monkeypatch.setattr(step_executor, "properties", properties)
-    said = f"^.*mcpwrap@{named} failed: Job failed.\n" if named else "Job failed"
+    first_line = rf"^.*mcpwrap@{named} failed: Job failed. \[E-APPLY-UNIT-FAILED\]\n"
+    said = first_line if named else "Job failed"
     with pytest.raises(McpwrapError, match=said) as found:
         step_executor.carry_out(step)
     assert ("mcpwrap@a" in found.value.problem) is False

@@ -1,4 +1,4 @@
-"""Resolvers that Squid may query: those of resolv.conf(5), whatever else is in the file."""
+"""Resolvers that Squid may query: those of resolv.conf(5), whatever else the file contains."""
 
 import pytest
 
@@ -28,7 +28,7 @@ from mcpwrap.as_root.egress.resolvers import elements
         ("\ufffd\0\nnameserver 192.0.2.1\n", "192.0.2.1", ""),
     ],
 )
-def test_only_resolvers_may_be_asked(text: str, four: str, six: str) -> None:
+def test_only_resolvers_may_be_queried(text: str, four: str, six: str) -> None:
     lines = ["# Written by mcpwrap-resolvers.service."]
     for family, found in (("4", four), ("6", six)):
         lines.append(f"flush set inet mcpwrap resolvers{family}")

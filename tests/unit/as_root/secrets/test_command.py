@@ -43,10 +43,10 @@ VERBS: dict[str, Callable[[], None]] = {
 
 @pytest.mark.parametrize("size", [1, 600])  # nothing at all; all but the sealed value
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_cannot_be_written_changes_nothing(store_folder: Path, verb: str, size: int) -> None:
+def test_a_failed_write_changes_nothing(store_folder: Path, verb: str, size: int) -> None:
     command.set_one("a", "KEY", LONG)
     before = seen(store_folder)
-    if (verb, size) != ("remove", 600):  # which seals nothing
+    if (verb, size) != ("remove", 600):  # remove seals nothing
         with no_file_over(size), pytest.raises(McpwrapError, match="; nothing was changed"):
             VERBS[verb]()
         assert seen(store_folder) == before
@@ -72,7 +72,7 @@ def test_of_several_values_all_are_set_or_none(store_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("in_the_way", "is_there"), [("SECRETS", False), ("", True)])
-def test_what_is_set_beside_them_is_set_with_them(
+def test_files_beside_the_secrets_are_replaced_with_them(
     store_folder: Path, in_the_way: str, *, is_there: bool
 ) -> None:
     if in_the_way:
@@ -98,5 +98,7 @@ def test_a_rekey_that_cannot_drop_the_old_key_says_so(
 
     monkeypatch.setattr(store, "keys_file", and_the_disk_is_full)
     monkeypatch.setattr(store, "is_wrapped", lambda: False)
-    with pytest.raises(McpwrapError, match="sealed with the new key, and the file has the old"):
+    with pytest.raises(
+        McpwrapError, match="sealed with the new key, and the file still has the old"
+    ):
         command.rekey(None)

@@ -1,4 +1,4 @@
-"""Key that seals a server's logins: made once, and never by a person."""
+"""Key that seals a server's logins: made once, by the program."""
 
 import base64
 import threading
@@ -30,7 +30,7 @@ def test_it_is_made_once_for_each_server() -> None:
     assert held("other")[0] != value
 
 
-def test_starts_at_once_make_one() -> None:
+def test_simultaneous_starts_make_one_key() -> None:
     threads = [threading.Thread(target=mint.ensure_oauth_key, args=["remote"]) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -47,7 +47,7 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 secrets are sealed with a new store key" in capsys.readouterr().out
 
 
-def test_what_was_removed_is_made_anew() -> None:
+def test_a_removed_key_is_made_again() -> None:
     mint.ensure_oauth_key("remote")
     before = held()
     command.remove("remote", OAUTH_KEY)
@@ -56,7 +56,7 @@ def test_what_was_removed_is_made_anew() -> None:
     assert (value != before[0], version) == (True, 2)
 
 
-def test_one_that_does_not_open_is_left_and_said() -> None:
+def test_a_damaged_key_is_left_and_reported() -> None:
     mint.ensure_oauth_key("remote")
     path = Path(paths.sealed("remote", OAUTH_KEY))
     path.write_text("{}")

@@ -22,7 +22,7 @@ def link(name: str, text: str) -> Make:
 
 
 def found(top: Path, *makes: Make) -> dict[str, str]:
-    """Return what held links lead to, and which link that is, by paths from the top."""
+    """Return the paths that held links lead to or through, with the link, relative to the top."""
     for make in makes:
         make(top)
     folder = Folder(str(top), is_writable=True)
@@ -43,12 +43,12 @@ def found(top: Path, *makes: Make) -> dict[str, str]:
         ([link(".codex", "./src/../docs//")], {"docs": ".codex"}),
         ([link(".codex", "TOP/docs")], {"docs": ".codex"}),
         ([link(".codex", "/nowhere")], {"/nowhere": ".codex"}),
-        # each link on the way is one that a server could replace
+        # a server could replace each link on the path
         ([link(".codex", "a"), link("a", "b"), link("b", "c")], dict.fromkeys("abc", ".codex")),
         ([link(".codex", "up/x"), link("up", "..")], {"up": ".codex", "TOP/../x": ".codex"}),
-        # after a link `..` leads up from where that leads, not from where its text stands
+        # after a link, `..` is the parent of its target, not of the link
         ([link(".codex", "a/../x"), link("a", "b/c")], {"a": ".codex", "b/x": ".codex"}),
-        # in a held folder, and in one of that
+        # in a held folder, and in a folder in it
         ([link(".git/hooks/pre-commit", "../../s")], {"s": ".git/hooks/pre-commit"}),
         ([link(".claude/a/b", "../../s")], {"s": ".claude/a/b"}),
         ([link(".claude/a/b/c", "../../../s")], {}),  # SECURITY.md: no deeper
@@ -61,20 +61,22 @@ def test_each_step_of_a_held_link_is_found(
     assert found(tmp_path, *makes) == absolute
 
 
-def test_what_leads_in_a_circle_or_is_too_much_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(McpwrapError, match=r"/\.codex leads in a circle"):
+def test_a_loop_and_too_many_links_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(McpwrapError, match=r"/\.codex is a loop of symbolic links"):
         found(tmp_path, link(".codex", ".codex"))
     (tmp_path / ".codex").unlink()
     with pytest.raises(McpwrapError, match="one of too many files or links in held folders"):
         found(tmp_path, *(link(f".codex/{number}", "x") for number in range(257)))
 
 
-def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(McpwrapError, match=r"/\.codex cannot be followed: File name too long"):
+def test_a_link_that_cannot_be_resolved_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(McpwrapError, match=r"/\.codex cannot be resolved: File name too long"):
         found(tmp_path, link(".codex", "x" * 300))
 
 
-def test_a_name_that_is_no_text_is_written_out(tmp_path: Path) -> None:
+def test_a_name_that_is_not_text_is_escaped(tmp_path: Path) -> None:
     name = ".codex/\x1b[2J\udcff"
-    with pytest.raises(McpwrapError, match=r"/\.codex/\\x1b\[2J\\udcff leads in a circle"):
+    with pytest.raises(
+        McpwrapError, match=r"/\.codex/\\x1b\[2J\\udcff is a loop of symbolic links"
+    ):
         found(tmp_path, link(name, "\x1b[2J\udcff"))
