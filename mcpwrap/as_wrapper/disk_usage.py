@@ -1,7 +1,7 @@
-"""Disk usage of the folders that last (state, cache), and their limits.
+"""Disk usage of the persistent folders (state, cache), and their limits.
 
-A child process counts: a server may have made a tree large or odd. A server that removes a file
-while it has it open, or outruns the count, is noticed when the file system is full.
+A child process counts, because a server may have made a tree large or odd. A server that keeps a
+removed file open, or writes faster than the count, is noticed when the file system is full.
 """
 
 import os
@@ -18,13 +18,13 @@ from mcpwrap.linux import remove_tree
 from mcpwrap.linux.process import signal_fd
 
 _MIB = 1024 * 1024
-_LEFT_BYTES = 64 * _MIB  # or a hundredth of a small file system: for root, and for the audit
+_LEFT_BYTES = 64 * _MIB  # kept free for root and the audit; of a small file system 1 %
 _LEFT_FILES = 1024
 _EVERY_S = 1.0
-_SHARE = 20  # of the time, a count may take one part in so many; half while much is written
+_SHARE = 20  # counts take at most 1/20 of the time; half of it while much is written
 _AT_MOST_S = 60.0
-_FIRST_S = 2.0  # a session waits so long for a count
-_TRIES = 5  # a session that is about to be ended may take the memory that a count needs
+_FIRST_S = 2.0  # how long a session waits for a count
+_TRIES = 5  # a count may fail while a session that will be ended uses up the memory
 _RESULT_FD = 3
 _ALL_FDS = 1_048_576
 _MAX_TEXT = 4096
@@ -32,7 +32,7 @@ _MAX_TEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class PersistentFolder:
-    """Folder that lasts, `state` or `cache`, and its limit."""
+    """Persistent folder, `state` or `cache`, and its limit."""
 
     name: str
     path: Path
@@ -40,14 +40,14 @@ class PersistentFolder:
 
 
 class DiskUsage:
-    """Disk usage of one server, as it was counted last."""
+    """Disk usage of one server at the last count."""
 
     def __init__(self, folders: Sequence[PersistentFolder]) -> None:
         self._folders = folders
         self._why = ""
         self._is_counted = False
         self._failures = 0
-        self._pid = 0  # of the process that counts
+        self._pid = 0  # of the counting process
         self._result_fd = -1
         self._began_s = 0.0
         self._next_s = 0.0
@@ -56,14 +56,14 @@ class DiskUsage:
         self._headroom_bytes = 0
 
     def excess(self) -> str:
-        """Return which bound is reached; "" if none. To be called while there are sessions."""
+        """Return which limit is reached; "" if none. Call it while there are sessions."""
         self._take_result(0.0)
         if self._result_fd < 0 and self._is_due():
             self._begin()
         return self._why or self._full()
 
     def before_session(self) -> str:
-        """Return why there can be no session; "" if there can. Too much is counted anew."""
+        """Return why a session must be refused; "" if not. An exceeded limit is counted again."""
         if self._folders and (self._why or not self._is_counted):
             if self._result_fd < 0:
                 self._begin()
@@ -71,12 +71,12 @@ class DiskUsage:
         return self._why or self._full()
 
     def has_ended(self, pid: int) -> None:
-        """Take note of a process that has ended, in case it is the one that counts."""
+        """Note that a process has ended, which may be the counting one."""
         if pid == self._pid:
             self._pid = 0
 
     def stop(self) -> None:
-        """End the process that counts. It is still ours: once reaped, its pid is noted no more."""
+        """Kill the counting process. Its PID is not reused: it is forgotten once reaped."""
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
 
@@ -89,34 +89,37 @@ class DiskUsage:
         return self._free_bytes - self._free() > self._headroom_bytes // 4
 
     def _free(self) -> int:
-        """Return what is free on the file system that has least."""
+        """Return the free bytes of the file system that has least."""
         rooms = [os.statvfs(folder.path) for folder in self._folders]
         return min(room.f_bavail * room.f_frsize for room in rooms)
 
     def _full(self) -> str:
-        """Return which folder is on a file system, or under a project quota, that is full."""
+        """Return the folder whose file system or project quota is full; "" if none."""
         for folder in self._folders:
-            room = os.statvfs(folder.path)  # of a folder with a project quota it is that: ext4, xfs
+            room = os.statvfs(folder.path)  # with a project quota, that of the quota: ext4, xfs
             left = min(_LEFT_BYTES, room.f_blocks * room.f_frsize // 100)
             left_files = min(_LEFT_FILES, room.f_files // 100)
             if room.f_bavail * room.f_frsize < left or room.f_favail < left_files:
-                return f"the file system of its {folder.name}, {folder.path}, is full"
+                return (
+                    f"the file system of its {folder.name}, {folder.path}, is full "
+                    "[E-WRAPPER-DISK-FULL]"
+                )
         return ""
 
     def _begin(self) -> None:
         self._began_s, self._free_bytes = time.monotonic(), self._free()
         self._next_s = self._began_s + _AT_MOST_S
-        self._headroom_bytes = self._free_bytes  # until the count is in, it is not begun again
-        self._result_fd, theirs = os.pipe2(os.O_CLOEXEC)
+        self._headroom_bytes = self._free_bytes  # until the result is read, no other count begins
+        self._result_fd, child_fd = os.pipe2(os.O_CLOEXEC)
         try:
             pid = os.fork()
             if pid == 0:
-                self._count(theirs)
+                self._count(child_fd)
             self._pid = pid
-        except OSError:  # a session has taken all tasks; the end of the pipe says that it failed
+        except OSError:  # a session has used up all tasks; the closed pipe reports the failure
             pass
         finally:
-            os.close(theirs)
+            os.close(child_fd)
 
     def _take_result(self, within_s: float) -> None:
         if self._result_fd < 0 or not _is_readable(self._result_fd, within_s):
@@ -134,14 +137,16 @@ class DiskUsage:
             return
         self._failures += 1
         if self._failures >= _TRIES:
-            self._why = "the disk usage of its lasting folders cannot be counted"
+            self._why = (
+                "the disk usage of its persistent folders cannot be counted [E-WRAPPER-DISK-COUNT]"
+            )
 
     def _count(self, result_fd: int) -> NoReturn:
-        """In the child: write how far it is to the nearest limit, and which is reached."""
+        """In the child: write the bytes to the nearest limit, and the limit that is reached."""
         status = 1
         try:
             signal_fd.restore_signals()
-            os.dup2(result_fd, _RESULT_FD)  # the sessions' connections are not to be held open
+            os.dup2(result_fd, _RESULT_FD)  # do not hold the sessions' connections open
             os.closerange(_RESULT_FD + 1, _ALL_FDS)
             with suppress(OSError):
                 os.nice(10)
@@ -159,10 +164,10 @@ def _is_readable(fd: int, within_s: float) -> bool:
 
 
 def counted(folders: Sequence[PersistentFolder]) -> tuple[int, str]:
-    """Return how many bytes are left to the nearest limit, and which is reached, if one is.
+    """Return the bytes left to the nearest limit, and the limit that is reached, or "".
 
     Raises:
-        OSError: a folder cannot be counted, though no server has seen to that.
+        OSError: a folder cannot be counted for a reason that a server cannot cause.
     """
     headrooms = []
     for folder in folders:
@@ -170,9 +175,12 @@ def counted(folders: Sequence[PersistentFolder]) -> tuple[int, str]:
         try:
             used = remove_tree.used_bytes(str(folder.path), at_most=folder.limit_bytes)
         except remove_tree.OddTreeError as error:
-            return 0, f"{where} {error}"
+            return 0, f"{where} {error} [E-WRAPPER-DISK-COUNT]"
         if used > folder.limit_bytes:
             mib = folder.limit_bytes // _MIB
-            return 0, f"{where} has more than {mib} MiB in it (limits, {folder.name})"
+            return 0, (
+                f"{where} has more than {mib} MiB in it (limits, {folder.name}) "
+                "[E-WRAPPER-LIMIT-PERSISTENT]"
+            )
         headrooms.append(folder.limit_bytes - used)
     return min(headrooms), ""

@@ -27,36 +27,36 @@ RUNTIME = Path("/run/mcpwrap/rt")
 
 
 def main() -> int:
-    """Serve sessions until systemd stops us. What goes wrong before READY=1 fails the start."""
+    """Serve sessions until systemd stops the unit. A failure before READY=1 fails its start."""
     environ = dict(os.environ)  # noqa: TID251 - a main()
     prctl.forbid_dumps()
     prctl.adopt_orphans()
-    # With workspaces systemd takes us for up, and `mcpwrap doctor` may send this, before `serve`.
+    # With workspaces the unit is up before `serve`, and `mcpwrap doctor` may send this signal.
     signal_fd.block_signal(signal.SIGUSR1)
     credentials = Path(environ["CREDENTIALS_DIRECTORY"])
     spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())
     if me.pw_name != f"mcpw-{spec.name}":
-        log_line(f"I am {me.pw_name}, and was given the server of {spec.name}")
+        log_line(f"account {me.pw_name} cannot run server {spec.name} [E-WRAPPER-ACCOUNT]")
         return 1
-    around = _context(spec, me.pw_name, environ)
+    context = _context(spec, me.pw_name, environ)
     listener, notifier = listening_socket(environ), Notifier()
     try:
-        if around.view:
-            notifier.ready("waits for its workspaces")  # root mounts them when it hears this
-            around.view.await_root()
+        if context.view:
+            notifier.ready("waits for its workspaces")  # root mounts them after this notification
+            context.view.await_root()
         secrets = _secrets(spec, environ)
     except ValueError as error:
         log_line(str(error))
         notifier.status(f"cannot start: {error}")
-        _turn_away(listener, f"{spec.name} cannot start: {error}")
+        _refuse_waiting(listener, f"{spec.name} cannot start: {error}")
         return 1
-    Supervisor(around, secrets, listener, notifier).serve()
+    Supervisor(context, secrets, listener, notifier).serve()
     return 0
 
 
 def _secrets(spec: ServerSpec, environ: Mapping[str, str]) -> SecretSource | None:
-    """Return the secrets that the server declares, opened; ValueError if they do not open."""
+    """Return the opened secrets of the server; raise ValueError if they cannot be opened."""
     if not spec.secrets:
         return None
     from mcpwrap.as_wrapper import secrets  # noqa: PLC0415 - most wrappers never load libsodium
@@ -68,7 +68,7 @@ def _secrets(spec: ServerSpec, environ: Mapping[str, str]) -> SecretSource | Non
 
 
 def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> WrapperContext:
-    """Move into a leaf of our own, which leaves the tree to the sessions, and look around."""
+    """Move into a cgroup leaf, which leaves the tree to the sessions; return the context."""
     tree = cgroup.own()
     leaf = cgroup.Leaf(tree, "supervisor")
     leaf.make()
@@ -86,26 +86,26 @@ def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> Wrap
         tree=tree,
         limits=limits if cgroup.delegate(tree) else None,
         view=WorkspaceMounts(spec.workspaces) if spec.workspaces else None,
-        lasting=tuple(_lasting(spec, environ)),
+        lasting=tuple(_persistent(spec, environ)),
     )
 
 
-def _lasting(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[PersistentFolder]:
-    """Yield the folders that systemd has made for it (systemd.exec(5), StateDirectory=)."""
+def _persistent(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[PersistentFolder]:
+    """Yield the folders that systemd has made (systemd.exec(5), StateDirectory=)."""
     if folder := environ.get("STATE_DIRECTORY"):
         yield PersistentFolder("state", Path(folder), spec.state_bytes)
     if folder := environ.get("CACHE_DIRECTORY"):
         yield PersistentFolder("cache", Path(folder), spec.cache_bytes)
 
 
-def _turn_away(listener: socket.socket, why: str) -> None:
-    """Tell everybody who waits, so that the agent knows why as well as the journal does."""
+def _refuse_waiting(listener: socket.socket, why: str) -> None:
+    """Refuse all waiting connections, so that their agents get the reason too."""
     listener.settimeout(0)
-    with suppress(OSError):  # nobody waits any more
+    with suppress(OSError):  # no connection waits any more
         while True:
             connection, _ = listener.accept()
             connection.settimeout(session_socket.HANDSHAKE_S)
-            # What is left unread when a socket is closed would overtake the answer.
+            # Data left unread at close would reset the connection before the answer is read.
             _, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
             fd_passing.close_all(fds)
             refuse(connection, session_socket.Exit.UNAVAILABLE, why)

@@ -1,9 +1,9 @@
-"""Program that `mcpwrap doctor` starts as the account: probes of network and file access.
+"""Program that `mcpwrap doctor` starts as the server's account: probes of network and files.
 
 Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH` or `write PATH`. Prints
-one line. Exit status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads
-there, 12 another error, 13 the proxy did not answer, 14 a file can be written in place and not be
-replaced. Any other: it was not tried.
+one line. Exit status: 0 it worked, 10 it was refused as intended, 11 there is no route to the
+address, 12 another error, 13 the proxy did not answer, 14 a file can be written in place but not
+replaced. Any other status: nothing was tried.
 """
 
 import errno
@@ -23,7 +23,7 @@ _REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
 
 
 def main() -> int:
-    """Try one thing."""
+    """Run one probe."""
     try:
         match sys.argv[1:]:
             case ["proxy", address, place]:
@@ -47,12 +47,12 @@ def _kind_of(error: OSError) -> int:
     if error.errno == errno.ENETUNREACH:
         return _NO_ROUTE
     if sys.argv[1] == "proxy":
-        return _NO_ANSWER  # which is no refusal: its list was not asked
+        return _NO_ANSWER  # not a refusal: the allowlist was not consulted
     return _REFUSED if error.errno in _REFUSALS else _OTHERWISE
 
 
 def _written(path: Path) -> int:
-    """Try to write in a folder, or to replace a file. What is there stays as it is."""
+    """Try to write in a folder, or to replace a file. Existing files stay unchanged."""
     if path.is_dir():
         _save_in(path)
     else:
@@ -66,10 +66,10 @@ def _written(path: Path) -> int:
 
 
 def _irreplaceable(path: Path) -> str:
-    """Return why a program could not replace a file by one that it writes beside it; "" if it can.
+    """Return why a program cannot replace the file by one that it writes beside it; "" if it can.
 
-    rename(2) refuses to replace what something is mounted on. That is not tried: it would succeed
-    if the mount went meanwhile, and the file be gone.
+    rename(2) refuses to replace a mount point. That is not tried: if the mount went away meanwhile,
+    it would succeed and replace the file.
     """
     try:
         _save_in(path.parent)
@@ -79,12 +79,12 @@ def _irreplaceable(path: Path) -> str:
 
 
 def _save_in(folder: Path) -> None:
-    """Write a file under one name, rename it as programs do that save, and remove it."""
+    """Write a file, rename it as programs do when they save, and remove it."""
     written = folder / f".mcpwrap-doctor-{os.urandom(8).hex()}"
     saved = Path(f"{written}.saved")
     with written.open("xb") as file:
         try:
-            file.write(b"`mcpwrap doctor` tries whether its server can write here.\n")
+            file.write(b"`mcpwrap doctor` checks whether the server can write here.\n")
             file.flush()
             written.rename(saved)
         except OSError:
@@ -97,7 +97,7 @@ def _by_proxy(address: str, place: str) -> int:
     with socket.create_connection((address, EGRESS_PORT), _WAIT_S) as connection:
         connection.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
         status = connection.recv(64).split(b"\r\n")[0].decode("ascii", "replace")
-    tty.say(status or "it closed the connection")
+    tty.say(status or "the proxy closed the connection")
     if not status:
         return _NO_ANSWER
     code = status.split(" ")[1] if " " in status else ""

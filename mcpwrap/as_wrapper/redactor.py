@@ -1,4 +1,4 @@
-"""Redactor process, one a session with secrets: removes them from the server's output."""
+"""Redactor process, one for each session with secrets: removes them from the server's output."""
 
 import os
 import threading
@@ -11,15 +11,15 @@ from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.relay import copy
 
-_LAST_FD = 6  # 0 to 2 are our own, 3 to 6 are copied between
+_LAST_FD = 6  # 0 to 2 are standard streams; 3 to 6 are copied from and to
 
 
 def start(value_by_key: Mapping[str, str], to_fds: tuple[int, int]) -> tuple[int, tuple[int, int]]:
-    """Fork a process that copies standard output and error until both end. Closes nothing here.
+    """Fork a process that copies standard output and error until both end.
 
-    Returns its pid, and what the server writes to in place of `to_fds`.
+    Return its PID, and the descriptors for the server in place of `to_fds`, which stay open here.
 
-    A process, because the supervisor forks servers: a fork with threads may hang.
+    It is a process, because the supervisor forks servers: a fork with threads may hang.
     """
     pipes: list[tuple[int, int]] = []
     try:
@@ -38,7 +38,7 @@ def start(value_by_key: Mapping[str, str], to_fds: tuple[int, int]) -> tuple[int
 def _become(
     value_by_key: Mapping[str, str], from_fds: list[int], to_fds: tuple[int, int]
 ) -> NoReturn:
-    """In the child: keep four descriptors beside our own, copy until the server has said all."""
+    """In the child: keep four descriptors and the standard streams; copy until both streams end."""
     status = 1
     try:
         signal_fd.restore_signals()
@@ -63,7 +63,7 @@ def _copy(from_fd: int, to_fd: int, value_by_key: Mapping[str, str]) -> None:
         if clean := redactor.feed(chunk):
             copy.write(to_fd, clean)
 
-    with suppress(BrokenPipeError):  # nobody reads: closing makes the server's next write fail
+    with suppress(BrokenPipeError):  # no reader: after the close the server's next write fails
         copy.relay_each(from_fd, deliver)
         copy.write(to_fd, redactor.rest())
     os.close(from_fd)

@@ -27,20 +27,26 @@ class ResourceLimits:
         self._kills_before = cgroup.kills_for_memory()
 
     def reached(self, session: ServerSession, among: Sequence[ServerSession]) -> str:
-        """Return which bound a session that runs has reached; "" if none. `among` are all.
+        """Return which limit a running session has reached; "" if none. `among` are all sessions.
 
-        Memory is the kernel's to watch. Tasks are too, where its group has a ceiling of its own;
-        where it has none, one session could take those of all others, so they are counted.
+        The kernel enforces the memory limit, and that of tasks if the session's cgroup has one.
+        Without one a session could take the tasks of all others, so they are counted here.
         """
         tasks = self._spec.tasks
         if session.slot.leaf.was_refused_tasks() or session.slot.leaf.tasks() > tasks:
-            return f"the session has used up its {tasks} processes and threads (limits, tasks)"
+            return (
+                f"the session has used up its {tasks} processes and threads (limits, tasks) "
+                "[E-WRAPPER-LIMIT-TASKS]"
+            )
         if size := _full(session.slot.slot_dir):
-            return f"the session has filled its home and temporary folder of {size} MiB"
+            return (
+                f"the session has filled its home and temporary folder of {size} MiB "
+                "[E-WRAPPER-LIMIT-DISK]"
+            )
         for folder in SHARED:
             if (size := _full(folder)) and _has_most_in_memory(session, among):
-                return f"the session has filled {folder} of {size} MiB"
-        return self.disk.excess()  # of them all: nobody can tell which has written it
+                return f"the session has filled {folder} of {size} MiB [E-WRAPPER-LIMIT-DISK]"
+        return self.disk.excess()  # of all sessions: it is not known which has written it
 
     def explained(self, session: ServerSession, exit_status: int) -> ServerEnded:
         """Return how a server ended, with the reason if it ran out of memory."""
@@ -51,18 +57,19 @@ class ResourceLimits:
             return ServerEnded(exit_status)
         mib = self._spec.memory_bytes // _MIB
         if exit_status == KILLED and session.slot.leaf.was_killed_for_memory():
-            return ServerEnded(KILLED, f"the session has used up its {mib} MiB (limits, memory)")
+            why = f"the session has used up its {mib} MiB (limits, memory) [E-WRAPPER-LIMIT-MEMORY]"
+            return ServerEnded(KILLED, why)
         if exit_status == KILLED and was_shared:
             all_mib = mib * self._spec.sessions
             why = f"the sessions of {self._spec.name} have used up their {all_mib} MiB together"
-            return ServerEnded(KILLED, f"{why} (limits, memory)")
+            return ServerEnded(KILLED, f"{why} (limits, memory) [E-WRAPPER-LIMIT-MEMORY]")
         return ServerEnded(exit_status, killed_by(exit_status - _SIGNALS))
 
 
 def _full(folder: Path) -> int:
-    """Return the size of a file system that is full, in MiB; 0 if it has room.
+    """Return the size of a full file system in MiB; 0 if it has room.
 
-    Full is over 99 %: of a tmpfs the last inode or block is not always to be had, and not free.
+    Full means over 99 %: on a tmpfs the last inode or block cannot always be used, or freed.
     """
     room = os.statvfs(folder)
     has_room = room.f_bavail * 100 >= room.f_blocks and room.f_favail * 100 >= room.f_files
@@ -70,6 +77,6 @@ def _full(folder: Path) -> int:
 
 
 def _has_most_in_memory(session: ServerSession, among: Sequence[ServerSession]) -> bool:
-    """Say whether it filled what all sessions share; where nothing counts, none is ended."""
+    """Return whether the session uses most of the shared memory; False where it is not counted."""
     mine = session.slot.leaf.file_memory_bytes()
     return mine > 0 and mine == max(other.slot.leaf.file_memory_bytes() for other in among)

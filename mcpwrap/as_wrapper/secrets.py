@@ -23,10 +23,10 @@ class Secrets:
     _capability: capabilities.Capability | None = None
 
     def load(self) -> None:
-        """Open the bundle that lies there now.
+        """Open the present bundle.
 
         Raises:
-            CapabilityError: it does not open, or has an older secret than is held.
+            CapabilityError: it cannot be opened, or has an older version of a secret.
         """
         now = clocks.now()
         try:
@@ -45,7 +45,9 @@ class Secrets:
                 now=now,
             )
         except OSError as error:
-            raise CapabilityError(f"the secrets cannot be read: {error.strerror}") from error
+            raise CapabilityError(
+                f"the secrets cannot be read: {error.strerror} [E-WRAPPER-SECRETS]"
+            ) from error
 
     def values(self) -> dict[str, str]:
         """Return every value by its key."""

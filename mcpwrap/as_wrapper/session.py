@@ -25,7 +25,7 @@ from mcpwrap.session.launch.sandbox import Sandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrapperContext:
-    """Context of a wrapper. `state` is the home that lasts, if the server has one."""
+    """Context of a wrapper. `state` is the persistent home, if the server has one."""
 
     spec: ServerSpec
     account: str
@@ -33,15 +33,15 @@ class WrapperContext:
     runtime: Path
     state: Path | None
     tree: Path  # the cgroup that systemd delegated
-    limits: CgroupLimits | None  # None: no controller was delegated, and the unit's own must do
+    limits: CgroupLimits | None  # None: no controller was delegated; the unit's limits hold
     view: WorkspaceMounts | None  # None: it has no workspace
-    logins: Path | None = None  # where those to a remote server are kept, if there are any
-    lasting: tuple[PersistentFolder, ...] = ()  # all that stays on the disk
+    logins: Path | None = None  # folder of the OAuth login to a remote server
+    lasting: tuple[PersistentFolder, ...] = ()  # all folders that outlive sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSlot:
-    """Session slot, prepared before a session is requested, its process included."""
+    """Session slot, prepared with its process before a session is requested."""
 
     session_id: str
     slot_dir: Path  # its own file system, sized
@@ -50,21 +50,21 @@ class SessionSlot:
     process: spawn.PreparedProcess
 
     def give_up(self) -> None:
-        """End the process. The folder is the caller's to remove."""
+        """End the process. The caller removes the folder."""
         self.process.channel.close()
         _end(self.leaf, self.session_id)
 
 
-def prepare_slot(context: WrapperContext, place: Path) -> SessionSlot:
-    """Prepare a session in `place`, which is not in use.
+def prepare_slot(context: WrapperContext, slot_dir: Path) -> SessionSlot:
+    """Prepare a session in `slot_dir`, which is not in use.
 
     Raises:
-        OSError: what it needs is used up; nothing of it is left.
+        OSError: a resource that it needs is used up; nothing remains of it.
     """
     session_id = os.urandom(8).hex()
-    folder = place / f"s-{session_id}"
+    folder = slot_dir / f"s-{session_id}"
     leaf = Leaf(context.tree, folder.name)
-    place.chmod(0o700)  # a server that was here may have shut it
+    slot_dir.chmod(0o700)  # an earlier server may have changed its mode
     folder.mkdir(mode=0o700)
     try:
         leaf.make()
@@ -78,44 +78,44 @@ def prepare_slot(context: WrapperContext, place: Path) -> SessionSlot:
         folder.rmdir()
         raise
     return SessionSlot(
-        session_id=session_id, slot_dir=place, folder=folder, leaf=leaf, process=process
+        session_id=session_id, slot_dir=slot_dir, folder=folder, leaf=leaf, process=process
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRequest:
-    """Session request of the gate, as it came."""
+    """Session request of the gate, not yet checked."""
 
     agent_uid: str
     inherited: dict[str, str]
     fds: list[int]  # 0, 1 and 2 of the server
-    umask: str = ""  # the agent's; "" where the gate does not know it
+    umask: str = ""  # the agent's; "" if the gate does not know it
 
     def expect_sound(self, spec: ServerSpec) -> None:
-        """Refuse what is not of our protocol.
+        """Check the request against the protocol of the gate and the wrapper.
 
         Raises:
-            ValueError: the gate did not keep to it.
+            ValueError: it violates the protocol.
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
         allowed = {*spec.inherits_any, *([session_socket.LOGIN] if spec.has_oauth() else ())}
-        of_a_kind = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
-        if not is_uid or not of_a_kind.keys() <= set(spec.inherits):
-            raise session_socket.ProtocolError("no UID, or a variable that is not inherited")
-        if any(environment.why_not(name, value) for name, value in of_a_kind.items()):
-            raise session_socket.ProtocolError("a variable with a value that is not of its kind")
+        restricted = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
+        if not is_uid or not restricted.keys() <= set(spec.inherits):
+            raise session_socket.ProtocolError("no valid UID, or a variable that is not inherited")
+        if any(environment.why_not(name, value) for name, value in restricted.items()):
+            raise session_socket.ProtocolError("a variable with a value that is not allowed for it")
         self.umask_for(spec)
         if len(self.fds) != 3:
             raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         fd_passing.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
 
     def umask_for(self, spec: ServerSpec) -> int:
-        """Return the umask of the server: what root wrote, or else its agent's.
+        """Return the umask of the server: the configured one, or else the agent's.
 
-        A program of ours for a server elsewhere writes nothing that an agent sees.
+        The remote program writes no file that an agent sees, so it has the strict one.
 
         Raises:
-            ValueError: the gate did not keep to our protocol.
+            ValueError: the umask violates the protocol.
         """
         if spec.umask is not None:
             return spec.umask
@@ -127,10 +127,10 @@ class ServerSession:
     """Running server, with its slot, its redactor and its connection to the gate."""
 
     slot: SessionSlot
-    copier_pid: int  # of the redactor; 0 if there is none, or no longer
+    copier_pid: int  # of the redactor; 0 without one, or when it has ended
     connection: socket.socket
     ended: session_socket.ServerEnded | None = (
-        None  # the server has; what it wrote may be on its way still
+        None  # set when the server has ended; its last output may still be on its way
     )
     began_s: float = field(default_factory=time.monotonic)
 
@@ -139,12 +139,12 @@ class ServerSession:
         _end(self.slot.leaf, self.slot.session_id)
 
     def stop_copying(self) -> None:
-        """End the redactor. It is still ours: once reaped, its pid is noted here no more."""
+        """Kill the redactor. Its PID is not reused: it is forgotten here once reaped."""
         if self.copier_pid:
             os.kill(self.copier_pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Say how it ended. Its folder is the caller's to remove."""
+        """Send how the server ended, and close the connection. The caller removes the folder."""
         with self.connection:
             if self.ended:
                 with suppress(OSError):
@@ -161,14 +161,14 @@ def open_session(
     """Start the server on the descriptors of `opening`.
 
     Raises:
-        OSError: the server could not be started; `ready` is to be given up.
+        OSError: the server could not be started; the caller gives `ready` up.
     """
     start.expect_unchanged(context.spec)
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
     program = _program(context, ready.folder, opening.inherited, value_by_key)
     try:
-        if value_by_key and not context.spec.remote:  # whose program does it itself
-            # Only here, because most wrappers have no secrets and none of its libraries.
+        if value_by_key and not context.spec.remote:  # the remote program redacts itself
+            # Imported here, because most wrappers have no secrets and do not need its libraries.
             from mcpwrap.as_wrapper import redactor  # noqa: PLC0415
 
             copier_pid, output_fds = redactor.start(value_by_key, output_fds)
@@ -200,10 +200,10 @@ def _program(
         session_files.write_headers_file(spec.remote, folder, value_by_key)
         declared |= session_files.remote_variables(spec.remote, folder)
         if spec.remote.oauth and context.logins:
-            has = session_files.oauth_session_file(
+            oauth = session_files.oauth_session_file(
                 spec.name, spec.remote.oauth, context.logins, value_by_key
             )
-            declared |= session_files.write_oauth_file(has, folder)
+            declared |= session_files.write_oauth_file(oauth, folder)
     env = environment.build(
         account=context.account,
         home=str(home),

@@ -1,4 +1,4 @@
-"""Cleanup after sessions: removes their folders and shared temporary files, with retries."""
+"""Session cleanup: removes folders and shared temporary files after sessions, with retries."""
 
 import os
 import signal
@@ -8,18 +8,18 @@ from pathlib import Path
 from mcpwrap.core import environment
 from mcpwrap.linux.systemd.stderr_log import log_line
 
-# Of the wrapper's own, and common to its sessions: programs that do not heed TMPDIR use them.
+# Private to the wrapper, and shared by its sessions: programs that ignore TMPDIR use them.
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - the unit mounts them
-# `find -P` opens what is shut on its way down, and follows no link that a server has made.
+# `find -P` makes folders accessible on its way down, and follows no link that a server has made.
 _OPEN = """find -P "$@" -type d ! -perm -700 -exec chmod u+rwx {} \\;"""
 _SCRIPT = f'{_OPEN}; exec rm -rf --one-file-system -- "$@"'
-_TRIES = 60  # at most one a second: a session that takes all tasks is ended long before
+_TRIES = 60  # at most one a second: a session that uses up all tasks is ended long before
 
 
 class SessionCleanup:
-    """Cleanup by child processes: a server may have made a tree deep or large.
+    """Session cleanup by child processes, because a server may have made a tree deep or large.
 
-    The supervisor reaps those processes with all others, and reports their ends here.
+    The supervisor reaps these processes with all others, and reports their ends here.
     """
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class SessionCleanup:
         self._is_stopped = False
 
     def remove(self, *paths: Path) -> None:
-        """Begin to remove these."""
+        """Begin to remove these paths."""
         self._waiting.append((paths, _TRIES))
         self.go_on()
 
     def clear_shared(self) -> None:
-        """Empty the common folders, once no session is left that could use what is there.
+        """Empty the shared folders, once no session is left that could use them.
 
-        All is first moved aside, so that a session that begins meanwhile loses nothing.
+        Everything is first moved aside, so that a session that begins meanwhile loses nothing.
         """
         aside: list[Path] = []
         for folder in SHARED:
@@ -46,52 +46,52 @@ class SessionCleanup:
             self.remove(*aside)
 
     def places(self) -> frozenset[Path]:
-        """Return the folders in which something is still to be removed."""
-        at_work = [paths for paths, _ in (*self._waiting, *self._paths_by_pid.values())]
-        return frozenset(path.parent for paths in at_work for path in paths)
+        """Return the folders in which a removal is not complete."""
+        pending = [paths for paths, _ in (*self._waiting, *self._paths_by_pid.values())]
+        return frozenset(path.parent for paths in pending for path in paths)
 
     def stop(self) -> None:
-        """Begin nothing more: what is left goes with the file systems of the service."""
+        """Begin nothing more: the rest goes away with the file systems of the service."""
         self._is_stopped = True
         for pid in self._paths_by_pid:
-            os.kill(pid, signal.SIGKILL)  # not yet reaped, so it is still ours
+            os.kill(pid, signal.SIGKILL)  # not reaped yet, so the PID is not reused
 
     def are_left(self) -> bool:
-        """Say whether something is still to be tried again."""
+        """Return whether a removal waits for a retry."""
         return bool(self._waiting)
 
     def go_on(self) -> None:
-        """Try again what could not be done; to be called now and then."""
+        """Start or retry the waiting removals. The supervisor calls this in each turn."""
         if self._is_stopped:
             return
         waiting, self._waiting = self._waiting, []
         for paths, tries in waiting:
             for folder in {path.parent for path in paths}:
-                with suppress(OSError):  # of the common folders the owner is root
+                with suppress(OSError):  # root owns the shared folders
                     folder.chmod(0o700)
             argv = ["sh", "-c", _SCRIPT, "sh", *map(str, paths)]
             try:
                 pid = os.posix_spawn("/bin/sh", argv, {"PATH": environment.PATH})
-            except OSError:  # a session that is still open takes all tasks
-                self._again(paths, tries)
+            except OSError:  # an open session uses up all tasks
+                self._retry(paths, tries)
             else:
                 self._paths_by_pid[pid] = paths, tries
 
     def has_ended(self, pid: int) -> None:
-        """Take note of a process that has ended; if it was one of these, see what it left."""
+        """Note that a process has ended; if it was a removal, retry for what it left."""
         paths, tries = self._paths_by_pid.pop(pid, ((), 0))
         if left := tuple(filter(_is_there, paths)):
-            self._again(left, tries)
+            self._retry(left, tries)
 
-    def _again(self, paths: tuple[Path, ...], tries: int) -> None:
+    def _retry(self, paths: tuple[Path, ...], tries: int) -> None:
         if tries > 1:
             self._waiting.append((paths, tries - 1))
         else:
-            log_line(f"cannot remove {', '.join(map(str, paths))}")
+            log_line(f"cannot remove {', '.join(map(str, paths))} [E-WRAPPER-CLEANUP]")
 
 
 def _is_there(path: Path) -> bool:
-    """Say whether something is, or may be: its server can have shut the folder above."""
+    """Return whether a path exists or may exist: a server can have closed the folder above."""
     try:
         path.lstat()
     except FileNotFoundError:

@@ -15,14 +15,14 @@ OAUTH_STORE = "oauth.sealed"
 
 
 def headers_path(folder: Path) -> Path:
-    """Return where the headers of a session are, by the session's folder."""
+    """Return the path of the headers file of a session, by the session's folder."""
     return folder / "secrets" / "headers.json"
 
 
 def write_secret_files(
     spec: ServerSpec, folder: Path, value_by_key: Mapping[str, str]
 ) -> dict[str, str]:
-    """Write the secrets that are given as files; return the path of each.
+    """Write the secrets that the server gets as files; return the path of each.
 
     Raises:
         OSError: one could not be written.
@@ -34,10 +34,10 @@ def write_secret_files(
 
 
 def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
-    """Write the headers of a session, or replace them: its program reads them when they change.
+    """Write or replace the headers file of a session. The remote program rereads a changed file.
 
     Raises:
-        OSError: they could not be written; what was there still is.
+        OSError: it could not be written; the old file is still there.
     """
     value_by_name = {
         name: environment.filled_in(template, value_by_key)
@@ -51,14 +51,14 @@ def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[s
 
 
 def remote_variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
-    """Return the environment variables of a remote server's program."""
+    """Return the environment variables of the remote program."""
     return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(headers_path(folder))}
 
 
 def oauth_session_file(
     name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str]
 ) -> OAuthSessionFile:
-    """Return the OAuth settings and key of a session. `state` is the server's folder that lasts."""
+    """Return the OAuth settings and key of a session. `state` is the server's persistent folder."""
     return OAuthSessionFile(
         name=name,
         key=value_by_key[OAUTH_KEY],
@@ -73,7 +73,7 @@ def write_oauth_file(what: OAuthSessionFile, folder: Path) -> dict[str, str]:
     """Write the OAuth settings of a session; return the variable with their path.
 
     Raises:
-        OSError: they could not be written.
+        OSError: the file could not be written.
     """
     path = folder / "secrets" / "oauth.json"
     _write_new(path, msgspec.json.encode(what))
@@ -82,7 +82,7 @@ def write_oauth_file(what: OAuthSessionFile, folder: Path) -> dict[str, str]:
 
 def _write_new(path: Path, text: bytes) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    # O_EXCL follows no link, so nothing is written where the program would like it to be.
+    # O_EXCL follows no link, so a server cannot redirect the write to another file.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
     with os.fdopen(fd, "wb") as file:
         file.write(text)

@@ -1,6 +1,6 @@
 """Supervisor of a wrapper: one event loop that starts and ends a server for each session.
 
-It takes sessions from the gate's account alone, by peer credentials.
+It accepts sessions only from the gate's account, by peer credentials.
 """
 
 import os
@@ -24,22 +24,22 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
-_BREATHE_S = 0.1  # whoever waits still waits: without it the loop would spin
-_LOOK_EVERY_S = 1.0  # at the bounds, while there are sessions
+_ACCEPT_PAUSE_S = 0.1  # the connection keeps waiting: without a pause the loop would spin
+_CHECK_EVERY_S = 1.0  # of the resource limits, while there are sessions
 
 
 class SecretSource(Protocol):
     """Interface of the opened secrets. Most wrappers have none, and never load the code."""
 
     def load(self) -> None:
-        """Open those that lie there now; ValueError if they do not open."""
+        """Open the present secrets; raise ValueError if they cannot be opened."""
 
     def values(self) -> dict[str, str]:
         """Return every value by its key."""
 
 
 class Supervisor:
-    """Supervisor, the part of a wrapper that stays between sessions."""
+    """Supervisor: the process of a wrapper that stays between sessions."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Supervisor:
         self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
-        self._bounds = ResourceLimits(spec, context.lasting)
-        self._leftovers = SessionCleanup()
-        self._slots = SessionSlots(context, self._leftovers)
+        self._limits = ResourceLimits(spec, context.lasting)
+        self._cleanup = SessionCleanup()
+        self._slots = SessionSlots(context, self._cleanup)
         self._session_by_fd: dict[int, ServerSession] = {}
         self._poll = select.poll()
         self._last_note = ""
@@ -63,26 +63,26 @@ class Supervisor:
         self._ends_when_idle = False
 
     def serve(self) -> None:
-        """Serve until SIGTERM, SIGUSR1 without a session, or too long without one; then end all."""
+        """Serve until SIGTERM, SIGUSR1 without a session, or the idle timeout; then end all."""
         wake_fd = signal_fd.on_signals()
         self._watch(wake_fd)
         self._notifier.ready(self._status())
         self._slots.prepare(self._slots_in_use())
         while not self._is_idle_for_too_long():
             ready = {fd for fd, _ in self._poll.poll(self._wait_s() * 1000)}
-            # Signals first: a session that is opened after a reload has what was loaded.
-            if wake_fd in ready and not self._obey(os.read(wake_fd, 256)):
+            # Signals first: a session that is opened after a reload gets the new secrets.
+            if wake_fd in ready and not self._handle_signals(os.read(wake_fd, 256)):
                 break
-            if self._has_lost_its_view():  # whoever waits is served by the next start
+            if self._has_lost_a_mount():  # waiting connections are served by the next start
                 break
             for fd in ready:
-                # The gate says nothing after its hello: it has closed its end.
+                # The gate sends nothing after its hello, so it has closed its end.
                 if session := self._session_by_fd.get(fd):
                     self._close(session)
             if self._listener.fileno() in ready:
                 self._accept()
-            self._look_at_bounds()
-            self._leftovers.go_on()
+            self._enforce_limits()
+            self._cleanup.go_on()
             self._slots.prepare(self._slots_in_use())
             self._notifier.alive()
         self._stop()
@@ -94,18 +94,18 @@ class Supervisor:
             self._context.view.watch(self._poll)
 
     def _stop(self) -> None:
-        self._leftovers.stop()
-        self._bounds.disk.stop()
+        self._cleanup.stop()
+        self._limits.disk.stop()
         self._slots.give_up_spare()
         for session in list(self._session_by_fd.values()):
             self._close(session)
-        with suppress(ChildProcessError):  # all have been killed; systemd would wait for them
+        with suppress(ChildProcessError):  # all are killed; systemd would wait for zombies
             while True:
                 os.waitpid(-1, 0)
 
     def _wait_s(self) -> float:
-        if self._session_by_fd or self._leftovers.are_left():
-            return _LOOK_EVERY_S
+        if self._session_by_fd or self._cleanup.are_left():
+            return _CHECK_EVERY_S
         if self._spec.idle_exit_s:
             return min(_ALIVE_EVERY_S, self._spec.idle_exit_s)
         return _ALIVE_EVERY_S
@@ -117,13 +117,13 @@ class Supervisor:
             return self._ends_when_idle
         return time.monotonic() - self._idle_since_s >= self._spec.idle_exit_s
 
-    def _obey(self, signals: bytes) -> bool:
-        """Do what the signals say; False is to stop."""
+    def _handle_signals(self, signals: bytes) -> bool:
+        """Handle received signals; return False if one of them stops the wrapper."""
         if signal.SIGTERM in signals:
             return False
         if signal.SIGHUP in signals:
             self._reload()
-        # `mcpwrap doctor` has started this wrapper and needs it no more; an agent may by now.
+        # `mcpwrap doctor` started this wrapper and no longer needs it; an agent may use it by now.
         self._ends_when_idle |= signal.SIGUSR1 in signals
         self._reap()
         return True
@@ -133,7 +133,7 @@ class Supervisor:
             return
         try:
             self._secrets.load()
-            self._slots.give_up_spare()  # it was forked from what was loaded before
+            self._slots.give_up_spare()  # it was forked with the old secrets
             self._renew_headers()
             self._note("")
         except ValueError as error:
@@ -141,7 +141,7 @@ class Supervisor:
             self._note(f"reload refused: {error}")
 
     def _renew_headers(self) -> None:
-        """Give sessions that run what was loaded, if they are with a remote server."""
+        """Write the new secrets to the headers files of open sessions with a remote server."""
         remote = self._spec.remote
         if remote is None or self._secrets is None:
             return
@@ -151,14 +151,17 @@ class Supervisor:
                     remote, session.slot.folder, self._secrets.values()
                 )
             except OSError as error:
-                log_line(f"session {session.slot.session_id} keeps its headers: {error}")
+                log_line(
+                    f"session {session.slot.session_id} keeps its old headers: {error} "
+                    "[E-WRAPPER-HEADERS]"
+                )
 
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
-            log_line(f"no session: {error}")
-            select.select([], [], [], _BREATHE_S)
+            log_line(f"cannot accept a session: {error} [E-WRAPPER-ACCEPT]")
+            select.select([], [], [], _ACCEPT_PAUSE_S)
             return
         connection.settimeout(session_socket.HANDSHAKE_S)
         try:
@@ -175,7 +178,7 @@ class Supervisor:
 
     def _open(self, connection: socket.socket) -> ServerSession | None:
         if peer_credentials.credentials_of(connection).uid != self._context.gate_uid:
-            raise PermissionError("only the gate may open sessions")
+            raise PermissionError("only the gate may open sessions [E-WRAPPER-NOT-GATE]")
         packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
             agent_uid, inherited = session_socket.decode_hello(
@@ -189,14 +192,15 @@ class Supervisor:
             fd_passing.close_all(fds)
 
     def _start(self, opening: SessionRequest, connection: socket.socket) -> ServerSession | None:
-        if why := self._bounds.disk.before_session():
+        if why := self._limits.disk.before_session():
             refuse(connection, session_socket.Exit.BUSY, f"{self._spec.name}: {why}")
             self._note(f"last refused: {why}")
             return None
         ready = self._slots.take(self._slots_in_use())
         if ready is None:
             limit = self._spec.sessions
-            why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
+            in_use = f"{limit} of {limit} sessions are in use [E-WRAPPER-SESSIONS-IN-USE]"
+            why = f"{self._spec.name}: {in_use}"
             refuse(connection, session_socket.Exit.BUSY, why)
             return None
         values = self._secrets.values() if self._secrets else {}
@@ -210,7 +214,7 @@ class Supervisor:
         return [session.slot.slot_dir for session in self._session_by_fd.values()]
 
     def _reap(self) -> None:
-        """Take in every process that has ended; a server's own ends its session."""
+        """Reap every process that has ended. When a server has ended, its session ends."""
         while True:
             try:
                 pid, wait_status = os.waitpid(-1, os.WNOHANG)
@@ -218,26 +222,26 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            self._leftovers.has_ended(pid)
-            self._bounds.disk.has_ended(pid)
+            self._cleanup.has_ended(pid)
+            self._limits.disk.has_ended(pid)
             self._slots.has_ended(pid)
             for session in list(self._session_by_fd.values()):
                 if pid in {session.slot.process.pid, session.copier_pid}:
                     self._has_ended(session, pid, _exit_status(wait_status))
 
     def _has_ended(self, session: ServerSession, pid: int, exit_status: int) -> None:
-        """Close a session once its server has ended and all that it wrote is passed on."""
+        """Close a session once its server has ended and all its output is forwarded."""
         if pid == session.copier_pid:
             session.copier_pid = 0
         else:
-            session.ended = session.ended or self._bounds.explained(session, exit_status)
-            session.kill()  # what it left behind, which may hold its output open
-            self._say_how(session, session.ended)
+            session.ended = session.ended or self._limits.explained(session, exit_status)
+            session.kill()  # its remaining processes, which may hold its output open
+            self._log_end(session, session.ended)
         if session.ended and not session.copier_pid:
             self._close(session)
 
-    def _has_lost_its_view(self) -> bool:
-        """Say whether a workspace is not what root mounted; then tell all sessions why they end."""
+    def _has_lost_a_mount(self) -> bool:
+        """Return whether a workspace mount has changed; if so, set the reason of all sessions."""
         why = self._context.view.lost_mount() if self._context.view else ""
         if why:
             log_line(why)
@@ -245,17 +249,18 @@ class Supervisor:
                 session.ended = session.ended or session_socket.ServerEnded(KILLED, why)
         return bool(why)
 
-    def _look_at_bounds(self) -> None:
+    def _enforce_limits(self) -> None:
         sessions = list(self._session_by_fd.values())
         for session in sessions:
-            if not session.ended and (why := self._bounds.reached(session, sessions)):
+            if not session.ended and (why := self._limits.reached(session, sessions)):
                 session.ended = session_socket.ServerEnded(KILLED, why)
                 session.kill()
 
     def _close(self, session: ServerSession) -> None:
-        """End a session. What is killed here is reaped in the loop; clearing up may wait for it.
+        """End a session. The loop reaps its killed processes; its cleanup may wait for that.
 
-        Not reaped here: many sessions that end at once would each end the next, ever deeper.
+        They are not reaped here: with many sessions that end at once, each would close the next, in
+        ever deeper recursion.
         """
         fd = session.connection.fileno()
         del self._session_by_fd[fd]
@@ -263,14 +268,14 @@ class Supervisor:
         session.kill()
         session.stop_copying()
         session.close()
-        self._leftovers.remove(session.slot.folder)
+        self._cleanup.remove(session.slot.folder)
         if not self._session_by_fd:
-            self._leftovers.clear_shared()
+            self._cleanup.clear_shared()
         self._idle_since_s = time.monotonic()
-        self._notifier.alive()  # ending many takes its time
+        self._notifier.alive()  # ending many sessions takes time
         self._note(self._last_note)
 
-    def _say_how(self, session: ServerSession, ended: session_socket.ServerEnded) -> None:
+    def _log_end(self, session: ServerSession, ended: session_socket.ServerEnded) -> None:
         if ended.status == 0:
             return
         lasted_s = time.monotonic() - session.began_s
@@ -289,12 +294,12 @@ class Supervisor:
 
 
 def refuse(connection: socket.socket, code: session_socket.Exit, why: str) -> None:
-    """Say why there is no session, and close the connection."""
+    """Send the reason why there is no session, and close the connection."""
     with connection:
         try:
             connection.send(session_socket.encode(session_socket.SessionRefused(code, why)))
         except OSError:
-            return  # it has gone already
+            return  # the gate has closed its end already
 
 
 def _exit_status(wait_status: int) -> int:

@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, in mcpwrap-remote: OAuth client: login, sealed tokens, renewal."""
+"""RUNS AS mcpw-NAME, in mcpwrap-remote: OAuth client with login, sealed tokens and refresh."""

@@ -1,4 +1,4 @@
-"""OAuth client identity: configured, by its metadata document, or registered.
+"""OAuth client identity: configured, by a metadata document, or registered.
 
 Source: MCP, authorization, client registration.
 """
@@ -13,12 +13,12 @@ from mcpwrap.core.oauth.metadata import Issuer, host
 from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
-_BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
+_BASIC = "client_secret_basic"  # the default: RFC 7591 section 2
 _METHODS = ("none", _BASIC, "client_secret_post")
 
 
 class _Registered(msgspec.Struct, frozen=True):
-    """Registration response of RFC 7591 section 3.2.1, as far as we use it."""
+    """Registration response of RFC 7591 section 3.2.1, as far as it is used here."""
 
     client_id: str
     client_secret: str | None = None
@@ -33,10 +33,10 @@ async def client_for(
     redirect: str,
     before: StoredLogin | None,
 ) -> OAuthClient:
-    """Return the client that is configured, else one by its metadata, else a registered one.
+    """Return the configured client, else one with a metadata document, else a registered one.
 
     Raises:
-        OAuthError: this authorization server takes none of these.
+        OAuthError: this authorization server accepts none of these.
     """
     if given.client_id:
         return OAuthClient(client_id=given.client_id)
@@ -47,14 +47,15 @@ async def client_for(
         return known
     if issuer.registration_endpoint is None:
         raise OAuthError(
-            f"{host(issuer.issuer)} registers no clients by itself: register one there with the "
-            f'address {redirect}, and write `oauth = {{ client_id = "…" }}`'
+            f"{host(issuer.issuer)} has no automatic client registration: register a client there "
+            f'with the redirect URI {redirect}, and write `oauth = {{ client_id = "…" }}` '
+            "[E-OAUTH-REGISTRATION]"
         )
     return await _register(web, issuer.registration_endpoint, redirect)
 
 
 def _is_usable(client: OAuthClient, redirect: str) -> bool:
-    """Say whether a registered client will do: RFC 8252 lets ports differ, not all servers do."""
+    """Return whether a registered client is usable: not all servers let ports differ (RFC 8252)."""
     has_ended = bool(client.expires_at) and time.time() >= client.expires_at
     return client.redirect == redirect and not has_ended
 
@@ -66,11 +67,14 @@ async def _register(web: JsonClient, endpoint: str, redirect: str) -> OAuthClien
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
-        "application_type": "native",  # OpenID Connect Registration: or the loopback is refused
+        "application_type": "native",  # OpenID Connect Registration: "web" refuses loopback
     }
     reply = await web.post_json(endpoint, msgspec.json.encode(wanted))
     if not reply.is_good:
-        raise OAuthError(f"{host(endpoint)} does not register mcpwrap (HTTP {reply.status})")
+        raise OAuthError(
+            f"{host(endpoint)} refused to register mcpwrap (HTTP {reply.status}) "
+            "[E-OAUTH-REGISTRATION]"
+        )
     try:
         found = msgspec.json.decode(reply.text, type=_Registered)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -78,7 +82,9 @@ async def _register(web: JsonClient, endpoint: str, redirect: str) -> OAuthClien
     method = found.token_endpoint_auth_method or (_BASIC if found.client_secret else "none")
     is_complete = method == "none" or found.client_secret
     if not found.client_id or method not in _METHODS or not is_complete:
-        raise OAuthError(f"{host(endpoint)} registers mcpwrap in a way that it cannot use")
+        raise OAuthError(
+            f"{host(endpoint)} registered mcpwrap with unusable data [E-OAUTH-REGISTRATION]"
+        )
     return OAuthClient(
         client_id=found.client_id,
         secret=found.client_secret or "",

@@ -1,4 +1,4 @@
-"""HTTP client for authorization servers: small JSON answers, with timeout and size limit."""
+"""HTTP client for authorization servers: JSON responses, with timeout and size limit."""
 
 import asyncio
 import io
@@ -15,7 +15,7 @@ from mcpwrap.core.http.www_authenticate import Challenge
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import expect_https, host
 
-_ANSWER_S = 30.0  # for all of it
+_ANSWER_S = 30.0  # for the whole response
 _MAX_BYTES = 1024 * 1024
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
@@ -24,77 +24,77 @@ _ALWAYS = {
     "Accept": _JSON,
     "Accept-Encoding": "identity",
 }
-# Nothing that changes anything: only the header of its refusal is looked at.
+# A request that changes nothing: only the header of its refusal is read.
 _PROBE = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
 class UnreachableError(OAuthError):
-    """Error for a request that had no answer. It may have one the next time."""
+    """Failure of a request that got no response. A retry may get one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Response, read whole."""
+    """Complete response."""
 
     status: int
     text: bytes
 
     @property
     def is_good(self) -> bool:
-        """Say whether it is what was asked for."""
+        """Return whether the request succeeded."""
         return 200 <= self.status < 300
 
 
 @dataclass(frozen=True, slots=True)
 class JsonClient:
-    """HTTP client that asks by https alone, without cookies, and follows no redirect.
+    """HTTP client that uses only https, sends no cookies, and follows no redirect.
 
-    `http` has neither of its own; `proxy_to` tells which proxy leads to a URL, "" if none.
+    `http` keeps no cookies of its own; `proxy_to` returns the proxy for a URL, "" if none.
     """
 
     http: ClientSession
     proxy_to: Callable[[str], str]
 
     async def get(self, url: str) -> Reply:
-        """Read what is at a URL.
+        """Send a GET request.
 
         Raises:
-            OAuthError: there was no answer.
+            OAuthError: there was no usable response.
         """
-        return await self._ask("GET", url, {}, None)
+        return await self._request("GET", url, {}, None)
 
     async def post_form(self, url: str, form: str, authorization: str = "") -> Reply:
-        """Send a form.
+        """Send a form by POST.
 
         Raises:
-            OAuthError: there was no answer.
+            OAuthError: there was no usable response.
         """
         more = {"Authorization": authorization} if authorization else {}
-        return await self._ask("POST", url, {"Content-Type": _FORM, **more}, form.encode())
+        return await self._request("POST", url, {"Content-Type": _FORM, **more}, form.encode())
 
     async def post_json(self, url: str, text: bytes) -> Reply:
-        """Send a JSON document.
+        """Send a JSON document by POST.
 
         Raises:
-            OAuthError: there was no answer.
+            OAuthError: there was no usable response.
         """
-        return await self._ask("POST", url, {"Content-Type": _JSON}, text)
+        return await self._request("POST", url, {"Content-Type": _JSON}, text)
 
     async def challenge(self, url: str) -> Challenge:
-        """Return what a server says to whoever comes without a token.
+        """Return the server's challenge to a request without a token.
 
         Raises:
-            OAuthError: there was no answer.
+            OAuthError: there was no response.
         """
         headers = {"Content-Type": _JSON, "Accept": f"{_JSON}, text/event-stream"}
         with _explained(url):
             async with asyncio.timeout(_ANSWER_S):
                 answer = await self._send("POST", url, headers, _PROBE)
-        said = answer.headers.getall("WWW-Authenticate", []) if answer.status == 401 else []
+        values = answer.headers.getall("WWW-Authenticate", []) if answer.status == 401 else []
         answer.close()
-        return www_authenticate.read(said)
+        return www_authenticate.read(values)
 
-    async def _ask(
+    async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> Reply:
         expect_https(url)
@@ -108,7 +108,7 @@ class JsonClient:
                 finally:
                     answer.close()
         if len(text) > _MAX_BYTES:
-            raise OAuthError(f"{host(url)} answers with more than 1 MiB")
+            raise OAuthError(f"{host(url)} sent a response of over 1 MiB [E-OAUTH-RESPONSE]")
         return Reply(answer.status, text)
 
     async def _send(
@@ -129,24 +129,24 @@ def _explained(url: str) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
-        raise UnreachableError(_words(error, host(url))) from error
+        raise UnreachableError(_reason(error, host(url))) from error
 
 
-def _words(error: Exception, whose: str) -> str:
+def _reason(error: Exception, name: str) -> str:
     match error:
         case aiohttp.ClientHttpProxyError(status=403):
-            fix = f"add {whose!r} to `egress` of this server, then `sudo mcpwrap apply`"
-            what = f"{whose} is not on the allowlist: {fix}"
+            fix = f"add {name!r} to `egress` of this server, then `sudo mcpwrap apply`"
+            reason = f"{name} is not on the allowlist: {fix} [E-OAUTH-EGRESS]"
         case aiohttp.ClientHttpProxyError(status=status):
-            what = f"the proxy does not reach {whose} (HTTP {status})"
+            reason = f"the proxy cannot reach {name} (HTTP {status}) [E-OAUTH-UNREACHABLE]"
         case aiohttp.ClientProxyConnectionError():
-            what = f"the proxy that leads to {whose} is down"
+            reason = f"the proxy for {name} is down [E-OAUTH-UNREACHABLE]"
         case aiohttp.ClientConnectorCertificateError():
-            what = f"the certificate of {whose} does not verify"
+            reason = f"the certificate of {name} does not verify [E-OAUTH-CERTIFICATE]"
         case aiohttp.ClientConnectorError():  # of TLS too
-            what = f"{whose} cannot be reached"
+            reason = f"{name} cannot be reached [E-OAUTH-UNREACHABLE]"
         case TimeoutError():
-            what = f"{whose} does not answer within {_ANSWER_S:.0f} s"
+            reason = f"{name} did not answer within {_ANSWER_S:.0f} s [E-OAUTH-UNREACHABLE]"
         case _:
-            what = f"the answer of {whose} is no HTTP that can be read"
-    return what
+            reason = f"the response of {name} is not valid HTTP [E-OAUTH-RESPONSE]"
+    return reason

@@ -1,4 +1,4 @@
-"""Helper's side of `mcpwrap login` and `mcpwrap logout`: the OAuth flow, over two pipes."""
+"""Remote program's side of `mcpwrap login` and `mcpwrap logout`: OAuth, over the login pipe."""
 
 import select
 import time
@@ -31,39 +31,41 @@ from mcpwrap.core.wire.login_pipe import (
 )
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
-PATIENCE_S = 900.0  # a person finds a password, and a second factor
+PATIENCE_S = 900.0  # a person looks for a password, and a second factor
 T = TypeVar("T", bound=LoginMessage)
 
 
 class LoginPeer:
-    """Pipes to the person who typed `mcpwrap login`, with a timeout."""
+    """Login pipe to the person who typed `mcpwrap login`, with a timeout."""
 
-    def __init__(self, said: BinaryIO, told: BinaryIO, patience_s: float = PATIENCE_S) -> None:
-        self._said = said
-        self._told = told
-        self._patience_s = patience_s
+    def __init__(self, reader: BinaryIO, writer: BinaryIO, timeout_s: float = PATIENCE_S) -> None:
+        self._reader = reader
+        self._writer = writer  # it has no buffer
+        self._timeout_s = timeout_s
 
-    def send(self, word: LoginMessage) -> None:
-        """Say something, if they are still there. `told` has no buffer."""
+    def send(self, message: LoginMessage) -> None:
+        """Send a message, unless the other end has closed the pipe."""
         with suppress(BrokenPipeError):
-            self._told.write(login_pipe.encode(word))
+            self._writer.write(login_pipe.encode(message))
 
     def receive(self, kind: type[T]) -> T:
-        """Wait for what is said. Nothing else goes on in this process meanwhile.
+        """Wait for a message. This process does nothing else meanwhile.
 
         Raises:
-            OAuthError: nothing was said in time.
-            LoginProtocolError: something else was.
+            OAuthError: the message did not come in time.
+            LoginProtocolError: another message came.
         """
-        if not select.select([self._said], [], [], self._patience_s)[0]:
-            raise OAuthError(f"no answer came within {self._patience_s / 60:.0f} min")
-        return login_pipe.expect(self._said.readline(login_pipe.MAX_LINE_BYTES), kind)
+        if not select.select([self._reader], [], [], self._timeout_s)[0]:
+            raise OAuthError(
+                f"no answer came within {self._timeout_s / 60:.0f} min [E-OAUTH-LOGIN-TIMEOUT]"
+            )
+        return login_pipe.expect(self._reader.readline(login_pipe.MAX_LINE_BYTES), kind)
 
 
 async def run(
     verb: str, given: OAuthSessionFile, url: str, web: JsonClient, person: LoginPeer
 ) -> None:
-    """Log in to the server at `url`, or out, and tell the person what came of it."""
+    """Log in to the server at `url`, or out, and send the person the result."""
     try:
         if verb == login_pipe.LOGOUT:
             done = await log_out(given, web)
@@ -78,10 +80,10 @@ async def run(
 async def log_in(
     given: OAuthSessionFile, url: str, web: JsonClient, person: LoginPeer
 ) -> LoginDone:
-    """Let a person log in, and keep the tokens.
+    """Let a person log in, and store the tokens.
 
     Raises:
-        OAuthError, LoginProtocolError: there are none; what was kept before is kept still.
+        OAuthError, LoginProtocolError: the login failed; an earlier login stays stored.
     """
     redirect = person.receive(LoginStart).redirect()
     store = Store(given)
@@ -106,29 +108,29 @@ async def log_in(
 
 
 async def log_out(given: OAuthSessionFile, web: JsonClient) -> LoginDone:
-    """Forget the tokens, and have them revoked if that can be done.
+    """Remove the tokens, and have them revoked if possible.
 
     Raises:
-        OAuthError: they could not be forgotten.
+        OAuthError: they could not be removed.
     """
     store = Store(given)
     async with store.lock():
-        kept = store.read_or_nothing()
+        stored = store.read_or_nothing()
         store.remove()
     revoked = False
-    if kept:
+    if stored:
         try:
-            revoked = await token_endpoint.revoke(web, kept)
+            revoked = await token_endpoint.revoke(web, stored)
         except OAuthError:
             revoked = False
     return LoginDone(revoked=revoked)
 
 
 async def _forget_client(store: Store) -> None:
-    """Register anew the next time; tokens of before are kept."""
+    """Remove the client, so that the next login registers one. Earlier tokens stay."""
     async with store.lock():
-        if kept := store.read_or_nothing():
-            store.write(msgspec.structs.replace(kept, client=None))
+        if stored := store.read_or_nothing():
+            store.write(msgspec.structs.replace(stored, client=None))
 
 
 def _stored_login(

@@ -1,4 +1,4 @@
-"""OAuth client: authorization URL, code exchange (PKCE), refresh, revocation; by a library."""
+"""OAuth token endpoint: authorization URL, code exchange (PKCE), refresh, revocation."""
 
 import base64
 import re
@@ -15,13 +15,13 @@ from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import host
 from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
 
-_TOKEN = re.compile(r"[!-~]{1,65536}")  # what a header can hold
-UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})  # section 5.2
+_TOKEN = re.compile(r"[!-~]{1,65536}")  # valid in a header
+UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})  # RFC 6749 section 5.2
 _VERIFIER_CHARS = 64  # RFC 7636 section 4.1: 43 to 128
 
 
 class TokenEndpointError(OAuthError):
-    """Refusal of a token by an authorization server; `code` is of RFC 6749 section 5.2."""
+    """Refusal of a token by an authorization server. `code` is an error of RFC 6749 section 5.2."""
 
     def __init__(self, why: str, code: str) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class TokenEndpointError(OAuthError):
 
 
 class _Granted(msgspec.Struct, frozen=True):
-    """Token response of RFC 6749 section 5.1, as the library returns it."""
+    """Token response of RFC 6749 section 5.1, as oauthlib returns it."""
 
     access_token: str
     token_type: str
@@ -39,7 +39,7 @@ class _Granted(msgspec.Struct, frozen=True):
 
 
 class AuthorizationRequest:
-    """One login. It holds the PKCE verifier, which goes to the authorization server alone."""
+    """One login. It has the PKCE verifier, which only the authorization server is sent."""
 
     def __init__(
         self, found: DiscoveryResult, client: OAuthClient, redirect: str, scopes: tuple[str, ...]
@@ -53,7 +53,7 @@ class AuthorizationRequest:
         self._state = WebApplicationClient("").create_code_verifier(_VERIFIER_CHARS)
 
     def url(self) -> str:
-        """Return what a person is to open in a browser."""
+        """Return the URL that a person opens in a browser."""
         return str(
             self._library.prepare_request_uri(
                 self._found.issuer.authorization_endpoint,
@@ -68,19 +68,19 @@ class AuthorizationRequest:
         )
 
     async def redeem(self, web: JsonClient, query: str) -> Tokens:
-        """Exchange the code of an answer. Another answer needs another login.
+        """Exchange the code of an authorization response. A second response needs a new login.
 
         Raises:
-            OAuthError: it is not an answer to `url`, or there are no tokens for it.
+            OAuthError: the response is not to `url`, or the server grants no tokens for it.
         """
         issuer = self._found.issuer
         state, self._state = self._state, ""
         if not state:
-            raise OAuthError("there was an answer already")
+            raise OAuthError("this login has had its response already [E-OAUTH-WRONG-RESPONSE]")
         named = bool(issuer.authorization_response_iss_parameter_supported)
         authorization_response.expect_own(query, issuer=issuer.issuer, names_itself=named)
         try:
-            # The library takes no http, not even of the loopback; the rest of the URL is not used.
+            # oauthlib rejects http, even on the loopback; it does not use the rest of the URL.
             answer = self._library.parse_request_uri_response(f"https://here/?{query}", state)
         except OAuth2Error as error:
             raise _refused(error, issuer.issuer) from None
@@ -96,41 +96,43 @@ class AuthorizationRequest:
         )
 
 
-async def renew(web: JsonClient, kept: StoredLogin, client: OAuthClient, tokens: Tokens) -> Tokens:
-    """Return tokens for a refresh token, which is used up by that.
+async def renew(
+    web: JsonClient, stored: StoredLogin, client: OAuthClient, tokens: Tokens
+) -> Tokens:
+    """Return new tokens for a refresh token, which is used up by the request.
 
     Raises:
-        TokenEndpointError: it is of no use any more, if the code is `invalid_grant`.
-        OAuthError: there was no answer.
+        TokenEndpointError: refused; with the code `invalid_grant` the token is no longer valid.
+        OAuthError: there was no usable response.
     """
     library = WebApplicationClient(client.client_id)
     body = library.prepare_refresh_body(
-        refresh_token=tokens.refresh, client_id=client.client_id, resource=kept.resource
+        refresh_token=tokens.refresh, client_id=client.client_id, resource=stored.resource
     )
-    reply = await _post(web, kept.token_endpoint, body, client)
-    return _tokens(library, reply, kept.token_endpoint, tokens)
+    reply = await _post(web, stored.token_endpoint, body, client)
+    return _tokens(library, reply, stored.token_endpoint, tokens)
 
 
-async def revoke(web: JsonClient, kept: StoredLogin) -> bool:
-    """Have the tokens revoked, and say whether they are. Source: RFC 7009.
+async def revoke(web: JsonClient, stored: StoredLogin) -> bool:
+    """Request the revocation of the tokens; return whether it succeeded. Source: RFC 7009.
 
     Raises:
-        OAuthError: there was no answer.
+        OAuthError: there was no usable response.
     """
-    if not (kept.tokens and kept.client and kept.revocation_endpoint):
+    if not (stored.tokens and stored.client and stored.revocation_endpoint):
         return False
-    kind = "refresh_token" if kept.tokens.refresh else "access_token"
-    _, _, body = WebApplicationClient(kept.client.client_id).prepare_token_revocation_request(
-        kept.revocation_endpoint,
-        kept.tokens.refresh or kept.tokens.access,
+    kind = "refresh_token" if stored.tokens.refresh else "access_token"
+    _, _, body = WebApplicationClient(stored.client.client_id).prepare_token_revocation_request(
+        stored.revocation_endpoint,
+        stored.tokens.refresh or stored.tokens.access,
         token_type_hint=kind,
-        client_id=kept.client.client_id,
+        client_id=stored.client.client_id,
     )
-    return (await _post(web, kept.revocation_endpoint, body, kept.client)).is_good
+    return (await _post(web, stored.revocation_endpoint, body, stored.client)).is_good
 
 
 async def _post(web: JsonClient, url: str, body: str, client: OAuthClient) -> Reply:
-    """Send a form as the client that we are. Source: RFC 6749 section 2.3.1."""
+    """Send a form with the client authentication. Source: RFC 6749 section 2.3.1."""
     if client.method == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"
         return await web.post_form(url, body, f"Basic {base64.b64encode(pair.encode()).decode()}")
@@ -140,7 +142,7 @@ async def _post(web: JsonClient, url: str, body: str, client: OAuthClient) -> Re
 
 
 def _tokens(library: WebApplicationClient, reply: Reply, url: str, before: Tokens) -> Tokens:
-    """Return what was granted; what the answer leaves out is as it was asked for, or before."""
+    """Return the granted tokens; values that the response omits are as requested, or as before."""
     try:
         found = library.parse_request_body_response(reply.text.decode())
         granted = msgspec.convert(dict(found), _Granted)
@@ -153,7 +155,7 @@ def _tokens(library: WebApplicationClient, reply: Reply, url: str, before: Token
     is_sound = _TOKEN.fullmatch(granted.access_token) and (not refresh or _TOKEN.fullmatch(refresh))
     if not reply.is_good or not is_bearer or not is_sound:
         raise OAuthError(
-            f"{host(url)} answers with no token that can be used (HTTP {reply.status})"
+            f"{host(url)} returned no usable token (HTTP {reply.status}) [E-OAUTH-RESPONSE]"
         )
     return Tokens(
         access=granted.access_token,
@@ -166,7 +168,11 @@ def _tokens(library: WebApplicationClient, reply: Reply, url: str, before: Token
 def _refused(error: OAuth2Error, url: str) -> TokenEndpointError:
     code = str(error.error or "")
     if code in {"mismatching_state", "missing_code"}:
-        return TokenEndpointError("the answer is not that of this login", code)
+        return TokenEndpointError(
+            "the response does not belong to this login [E-OAUTH-WRONG-RESPONSE]", code
+        )
     return TokenEndpointError(
-        f"{host(url)} gives no token: {authorization_response.refusal(code)}", code
+        f"{host(url)} refused a token: {authorization_response.refusal(code)} "
+        "[E-OAUTH-TOKEN-REFUSED]",
+        code,
     )

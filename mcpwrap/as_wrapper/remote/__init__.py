@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, as mcpwrap-remote: bridge from a session's lines to a server's HTTP."""
+"""RUNS AS mcpw-NAME, as mcpwrap-remote: bridge from the lines of a session to HTTP."""

@@ -12,51 +12,53 @@ from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.oauth.errors import OAuthError
 
 _TOO_LITTLE = (
-    "The login does not reach as far as this: whoever runs this machine can write more scopes "
-    "into `oauth`, and log in again"
+    "The scopes of the login do not allow this: an administrator of this machine can write more "
+    "scopes into `oauth`, and log in again [E-REMOTE-SCOPES]"
 )
 
 
 class Bearer:
-    """Authorization header with the token, renewed once when the server refuses it."""
+    """Authorization header with the token, which is refreshed once if the server refuses it."""
 
     def __init__(self, access: AccessToken, credentials: Credentials) -> None:
         self._access = access
         self._credentials = credentials
 
     async def header(self) -> Mapping[str, str]:
-        """Return what the next request is sent with.
+        """Return the header of the next request.
 
         Raises:
-            RemoteError: there is no token, and why.
+            RemoteError: there is no token; the text has the reason.
         """
         with _explained():
             return self._with(await self._access.token())
 
     async def instead_of(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """Return another header than the one that the server refused.
+        """Return another header in place of the one that the server refused.
 
         Raises:
-            RemoteError: there is no other, and why.
+            RemoteError: there is no other token; the text has the reason.
         """
         with _explained():
             token = refused["Authorization"].removeprefix("Bearer ")
             return self._with(await self._access.instead_of(token))
 
     def expect_enough(self, answer: ClientResponse) -> None:
-        """Refuse an answer that is about the login, which is not the agent's to mend.
+        """Raise an error for a response about the login, which the agent cannot fix.
 
         Raises:
-            RemoteError: the server wants another login, or one with more scopes.
+            RemoteError: the server requires another login, or more scopes.
         """
         if answer.status == 401:
-            raise RemoteError("The remote server refuses the token of the login, which is new")
-        said = www_authenticate.read(answer.headers.getall("WWW-Authenticate", []))
-        if answer.status == 403 and said.error == "insufficient_scope":
+            raise RemoteError(
+                "The remote server refuses a new token of the login [E-REMOTE-TOKEN-REFUSED]"
+            )
+        challenge = www_authenticate.read(answer.headers.getall("WWW-Authenticate", []))
+        if answer.status == 403 and challenge.error == "insufficient_scope":
             raise RemoteError(_TOO_LITTLE)
 
     async def finish(self) -> None:
-        """Wait for what is under way with the authorization server."""
+        """Wait for requests to the authorization server that are in flight."""
         await self._access.finish()
 
     def _with(self, token: str) -> Mapping[str, str]:

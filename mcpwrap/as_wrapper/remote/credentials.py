@@ -1,4 +1,4 @@
-"""Headers with the wrapper's credentials, and their redaction from the server's messages."""
+"""Credentials: headers from the wrapper, and their redaction from the server's messages."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,14 @@ from mcpwrap.core.http import header_values
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.secrets.redact import Redactor, is_redactable
 
-_UNREADABLE = "The credential of this server cannot be read: see the journal of its wrapper"
-_UNFIT = "The credential of this server cannot be sent in a header: it has a character too many"
+_UNREADABLE = (
+    "The credential of this server cannot be read: see the journal of its wrapper "
+    "[E-REMOTE-CREDENTIAL]"
+)
+_UNFIT = (
+    "The credential of this server cannot be sent in a header: it has a character that is not "
+    "allowed there [E-REMOTE-CREDENTIAL]"
+)
 _NAME = re.compile(header_values.FIELD_NAME)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 section 5.5
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,15} +(\S+)")  # section 11.4: Bearer X
@@ -20,7 +26,7 @@ _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,15} +(\S+)")  # section 11.4:
 
 @dataclass(slots=True)
 class Credentials:
-    """Credentials file, written anew for each new secret; None, if there is none to send."""
+    """Credentials file, which the wrapper replaces at each new secret; None without headers."""
 
     path: Path | None
     _seen: tuple[int, int, int] | None = None
@@ -29,10 +35,10 @@ class Credentials:
     _redactor: Redactor = field(default_factory=lambda: Redactor({}))
 
     def headers(self) -> dict[str, str]:
-        """Return those that the file has now.
+        """Return the headers that the file has now.
 
         Raises:
-            RemoteError: there is no such file, or what is in it are no headers.
+            RemoteError: the file cannot be read, or has no valid headers.
         """
         if self.path is None:
             return {}
@@ -47,14 +53,14 @@ class Credentials:
         return self._headers
 
     def remember(self, value_by_name: Mapping[str, str]) -> None:
-        """Take these out of what is said, too."""
+        """Redact these values too."""
         if value_by_name.items() <= self._value_by_name.items():
             return
         self._value_by_name |= value_by_name
         self._redactor = Redactor(self._value_by_name)
 
     def clean(self, line: bytes) -> bytes:
-        """Return a line, newline included, without any value that was ever sent."""
+        """Return a line, newline included, with every value redacted that was ever sent."""
         return self._redactor.feed(line)
 
     def _load(self, text: bytes) -> None:
@@ -79,6 +85,6 @@ class Credentials:
 
 
 def _secret_of(value: str) -> str:
-    """Return the part that is secret, which also stands alone; all of it unless that is plain."""
+    """Return the token after the scheme, if it is long enough to redact; else the whole value."""
     found = _WITH_SCHEME.fullmatch(value)
     return found[1] if found and is_redactable(found[1]) else value

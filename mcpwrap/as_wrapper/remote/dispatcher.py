@@ -21,14 +21,14 @@ from mcpwrap.core.protocol.jsonrpc import Id
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _AT_ONCE = 128  # requests; others wait
-_MAX_WAITING = 1024  # and others are refused
-_NOTES_AT_ONCE = 128  # notifications and answers, for which requests do not wait
+_MAX_WAITING = 1024  # others are refused
+_NOTES_AT_ONCE = 128  # notifications and responses; requests do not wait for these
 # Agents end a server 2 s after they have closed its input.
 _LAST_ANSWERS_S = 1.0
 _GOODBYE_S = 0.8
 _LAST_WORDS_S = 5.0
-# To a POST of initialize, by servers of before 2025-03-26.
-_SAYS_OLD = frozenset({400, 404, 405})
+# Status that servers of before 2025-03-26 return to a POST of initialize.
+_OLD_STATUSES = frozenset({400, 404, 405})
 BearerFor = Callable[[ClientSession], TokenSource]
 
 
@@ -39,7 +39,7 @@ async def serve(
     fds: tuple[int, int],
     bearer_for: BearerFor | None = None,
 ) -> str:
-    """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
+    """Serve from the first descriptor to the second; return why the session broke, or ""."""
     output = line_io.LineWriter(fds[1], credentials.clean)
     async with asyncio.TaskGroup() as tasks, http_client.session(trusted) as http:
         writing = tasks.create_task(output.run())
@@ -47,40 +47,40 @@ async def serve(
         upstream = Upstream(
             UpstreamClient(here, http, credentials, bearer), UpstreamSession(), output
         )
-        why = await _converse(upstream, output, fds[0])
+        why = await _relay(upstream, output, fds[0])
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
                 await upstream.fail_all(why or RemoteError("The session has ended"))
                 await output.done()
-        await _say_goodbye(upstream)
+        await _end_session(upstream)
         if bearer:
             await bearer.finish()
         writing.cancel()
     return str(why or "")
 
 
-async def _converse(upstream: Upstream, output: line_io.LineWriter, fd: int) -> RemoteError | None:
-    """Serve until either side ends; return why, if it was not the agent."""
+async def _relay(upstream: Upstream, output: line_io.LineWriter, fd: int) -> RemoteError | None:
+    """Relay until either side ends; return the reason, unless the agent ended the session."""
     why: RemoteError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(output.expect_reader())
-            desk = RequestDispatcher(upstream, tasks)
+            dispatcher = RequestDispatcher(upstream, tasks)
             async with aclosing(line_io.lines(fd)) as lines:
                 async for text in lines:
-                    await desk.send(text)
-            await desk.finish()
+                    await dispatcher.send(text)
+            await dispatcher.finish()
             watching.cancel()
     except* SessionGoneError:
         why = SessionGoneError()
     except* BrokenPipeError:
         pass  # the agent has gone
     except* LineTooLongError:
-        why = RemoteError("The agent has written a line of over 64 MiB")
+        why = RemoteError("The agent has sent a line of over 64 MiB [E-REMOTE-LINE-SIZE]")
     return why
 
 
-async def _say_goodbye(upstream: Upstream) -> None:
+async def _end_session(upstream: Upstream) -> None:
     if not upstream.conversation.session_id or upstream.post_to:
         return
     with suppress(RemoteError, TimeoutError):
@@ -97,9 +97,9 @@ class RequestDispatcher:
         self._task_by_exchange: dict[Exchange, asyncio.Task[None]] = {}
         self._requests = asyncio.Semaphore(_AT_ONCE)
         self._notes = asyncio.Semaphore(_NOTES_AT_ONCE)
-        self._handshake = asyncio.Event()  # the step before which nothing else may go
+        self._handshake = asyncio.Event()  # set when the last step of the handshake is done
         self._handshake.set()
-        self._stream: asyncio.Task[None] | None = None  # of what comes unasked
+        self._stream: asyncio.Task[None] | None = None  # the standalone stream
 
     async def send(self, text: bytes) -> None:
         """Begin to send a line."""
@@ -108,7 +108,9 @@ class RequestDispatcher:
             return
         exchange = self._upstream.conversation.begin(line)
         if exchange.waiting and len(self._task_by_exchange) > _MAX_WAITING:
-            why = RemoteError(f"{_MAX_WAITING} requests wait for the remote server already")
+            why = RemoteError(
+                f"{_MAX_WAITING} requests wait for the remote server already [E-REMOTE-BUSY]"
+            )
             await self._upstream.fail(exchange, why)
             return
         if not exchange.waiting:
@@ -119,32 +121,32 @@ class RequestDispatcher:
         is_note = not exchange.waiting
         task = self._tasks.create_task(self._run(exchange, turn))
         self._task_by_exchange[exchange] = task
-        # By the task's end: one that is cancelled before it begins runs no line of its own.
+        # A callback, as a task that is cancelled before it begins runs no line of its own.
         task.add_done_callback(lambda _: self._has_ended(exchange, step, is_note=is_note))
 
     async def finish(self) -> None:
-        """Wait a moment for the last answers, and end all that goes on."""
-        if under_way := list(self._task_by_exchange.values()):
-            await asyncio.wait(under_way, timeout=_LAST_ANSWERS_S)
+        """Wait a moment for the last responses, and cancel all tasks."""
+        if pending := list(self._task_by_exchange.values()):
+            await asyncio.wait(pending, timeout=_LAST_ANSWERS_S)
         for task in (*self._task_by_exchange.values(), *([self._stream] if self._stream else [])):
             task.cancel()
 
     def _has_cancelled(self, line: UpstreamRequest) -> bool:
-        """End a request of 2026-07-28, whose stream is closed for it; say whether all is done."""
+        """Cancel a request; return whether that is all. In 2026-07-28 closing its stream is."""
         cancelled = line.cancels
         found = None if cancelled is None else self._upstream.conversation.find(cancelled)
         if cancelled is None or found is None:
             return bool(line.version) or not self._upstream.conversation.has_handshake
         if not found.is_modern:
             loop = asyncio.get_running_loop()
-            loop.call_later(timeouts.CANCELLED_S, self._let_go, found, cancelled)
+            loop.call_later(timeouts.CANCELLED_S, self._expire, found, cancelled)
             return False
         self._upstream.conversation.drop(found)
         self._task_by_exchange[found].cancel()
         return True
 
-    def _let_go(self, exchange: Exchange, cancelled: Id) -> None:
-        """End a request that was cancelled; the others of its batch go on."""
+    def _expire(self, exchange: Exchange, cancelled: Id) -> None:
+        """Fail a cancelled request after its timeout. The other requests of its batch go on."""
         task = self._task_by_exchange.get(exchange)
         if task is None or cancelled not in exchange.waiting:
             return
@@ -175,7 +177,7 @@ class RequestDispatcher:
         except RemoteError as why:
             await self._upstream.fail(exchange, why)
             if is_note:
-                log_line(f"what the agent sent did not arrive: {why}")
+                log_line(f"a notification or response of the agent was not delivered: {why}")
 
     async def _deliver(self, exchange: Exchange) -> None:
         if exchange.line.step is HandshakeStep.INITIALIZE:
@@ -189,7 +191,7 @@ class RequestDispatcher:
         try:
             await self._upstream.post(exchange)
         except RemoteError as why:
-            if why.status not in _SAYS_OLD or self._upstream.post_to:
+            if why.status not in _OLD_STATUSES or self._upstream.post_to:
                 raise
             await self._begin_old(why)
             await self._upstream.post(exchange)

@@ -18,7 +18,7 @@ CONNECT_S = 10.0
 
 @contextmanager
 def mapped_errors() -> Iterator[None]:
-    """Raise what goes wrong as a RemoteError."""
+    """Raise failures of the block as RemoteError."""
     try:
         yield
     except (LineTooLongError, EventTooLongError) as error:
@@ -39,23 +39,38 @@ def _explained(error: Exception) -> RemoteError:
             return RemoteError(_words(error))
 
 
-# How OpenSSL, before 3.2 and since, calls an answer that is no TLS at all.
+# Reason of OpenSSL for an answer without TLS, before 3.2 and since.
 _PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-# The first that an error is one of, so subclasses come before what they are.
+# The first matching row counts, so subclasses come before their base classes.
 _WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((aiohttp.ClientProxyConnectionError,), "The proxy to the remote server is down: {}"),
-    ((aiohttp.ClientConnectorDNSError,), "The name of the remote server is not known"),
-    ((aiohttp.ClientSSLError, ssl.SSLError), "The remote server and this machine agree on no TLS"),
-    ((aiohttp.ClientConnectorError,), "The remote server cannot be reached: {}"),
+    (
+        (aiohttp.ClientProxyConnectionError,),
+        "The proxy to the remote server is down: {} [E-REMOTE-UNREACHABLE]",
+    ),
+    (
+        (aiohttp.ClientConnectorDNSError,),
+        "The name of the remote server cannot be resolved [E-REMOTE-UNREACHABLE]",
+    ),
+    (
+        (aiohttp.ClientSSLError, ssl.SSLError),
+        "The remote server and this machine cannot agree on TLS [E-REMOTE-TLS]",
+    ),
+    (
+        (aiohttp.ClientConnectorError,),
+        "The remote server cannot be reached: {} [E-REMOTE-UNREACHABLE]",
+    ),
     (
         (aiohttp.ConnectionTimeoutError,),
-        f"The remote server cannot be reached: no connection within {CONNECT_S:.0f} s",
+        (
+            f"The remote server cannot be reached: no connection within {CONNECT_S:.0f} s "
+            "[E-REMOTE-UNREACHABLE]"
+        ),
     ),
     (
         (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, OSError),
         upstream_errors.NO_ANSWER,
     ),
-    ((Exception,), "The remote server's answer is no HTTP that can be read"),
+    ((Exception,), "The remote server's response is not valid HTTP [E-REMOTE-RESPONSE]"),
 )
 
 
@@ -65,6 +80,6 @@ def _words(error: Exception) -> str:
 
 
 def _cause(error: Exception) -> str:
-    """Return the kernel's words; aiohttp's own quote the address."""
+    """Return the kernel's reason; the texts of aiohttp quote the address."""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number else "no connection can be made"

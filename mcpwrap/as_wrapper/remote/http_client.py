@@ -23,26 +23,26 @@ JSON = "application/json"
 _FIRST = {
     "User-Agent": f"mcpwrap/{__version__}",
     "Accept": f"{JSON}, {EVENT_STREAM}",
-    # What is compressed is read too; but what passes through a compressor waits in it.
+    # Compressed responses are read too, but a compressor delays the events of a stream.
     "Accept-Encoding": "identity",
 }
-_NO_URL = "The URL of the remote server is none of HTTP"
-_NONE_LEFT_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST is not sent twice
+_NO_URL = "The URL of the remote server is not an HTTP URL [E-REMOTE-URL]"
+_KEEPALIVE_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST is not repeated
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTarget:
-    """URL of the server, and the proxy that leads there; "" for none."""
+    """URL of the server, and its proxy; "" for none."""
 
     url: URL
     proxy: str
 
 
 def upstream_target(url: str) -> UpstreamTarget:
-    """Return where a URL leads from here, by the variables that each program knows.
+    """Return the target of a URL, with the proxy by the usual environment variables.
 
     Raises:
-        RemoteError: it is no URL of HTTP.
+        RemoteError: it is not an HTTP URL.
     """
     try:
         parsed = URL(url)
@@ -57,7 +57,7 @@ def upstream_target(url: str) -> UpstreamTarget:
 
 
 def trusted(ca_file: str | None) -> ssl.SSLContext:
-    """Return what verifies certificates: by the authorities in a file, or the system's.
+    """Return a TLS context with the certificate authorities of a file, or of the system.
 
     Raises:
         RemoteError: the file cannot be read.
@@ -65,13 +65,15 @@ def trusted(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise RemoteError(f"The authorities' certificates cannot be read: {error}") from error
+        raise RemoteError(
+            f"The certificates of the authorities cannot be read: {error} [E-REMOTE-CA-FILE]"
+        ) from error
 
 
 def session(verify: ssl.SSLContext | None) -> ClientSession:
-    """Return what connects: without cookies, `.netrc` or a bound of its own on streams."""
+    """Return an HTTP session without cookies, `.netrc`, or a timeout of its own on streams."""
     return ClientSession(
-        connector=TCPConnector(limit=0, ssl=verify or True, keepalive_timeout=_NONE_LEFT_S),
+        connector=TCPConnector(limit=0, ssl=verify or True, keepalive_timeout=_KEEPALIVE_S),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, connect=CONNECT_S),
         trust_env=False,
@@ -79,19 +81,19 @@ def session(verify: ssl.SSLContext | None) -> ClientSession:
 
 
 class TokenSource(Protocol):
-    """Token of a login. Most servers have none, and never load the code: see `bearer_token`."""
+    """Interface of a login's token. Most servers have none, and never load `bearer_token`."""
 
     async def header(self) -> Mapping[str, str]:
-        """Return what the next request is sent with; RemoteError if there is no token."""
+        """Return the header of the next request; raise RemoteError without a token."""
 
     async def instead_of(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """Return another header than the one that was refused; RemoteError if there is none."""
+        """Return another header than the refused one; raise RemoteError without one."""
 
     def expect_enough(self, answer: ClientResponse) -> None:
-        """Refuse an answer that is about the login; RemoteError says so."""
+        """Raise RemoteError for a response about the login."""
 
     async def finish(self) -> None:
-        """Wait for what is under way."""
+        """Wait for requests that are in flight."""
 
 
 class UpstreamClient:
@@ -114,31 +116,31 @@ class UpstreamClient:
     async def post(
         self, body: bytes, headers: Mapping[str, str], url: URL | None = None
     ) -> AsyncIterator[ClientResponse]:
-        """Send a message.
+        """Send a message by POST.
 
         Raises:
-            RemoteError: no answer began.
+            RemoteError: no response began.
         """
-        told = {**headers, "Content-Type": JSON}
-        async with self._send("POST", url or self.url, told, body) as answer:
+        sent = {**headers, "Content-Type": JSON}
+        async with self._send("POST", url or self.url, sent, body) as answer:
             yield answer
 
     @asynccontextmanager
     async def listen(self, headers: Mapping[str, str]) -> AsyncIterator[ClientResponse]:
-        """Ask for a stream of events.
+        """Request an event stream by GET.
 
         Raises:
-            RemoteError: no answer began.
+            RemoteError: no response began.
         """
-        told = {**headers, "Accept": EVENT_STREAM}
-        async with self._send("GET", self.url, told, None) as answer:
+        sent = {**headers, "Accept": EVENT_STREAM}
+        async with self._send("GET", self.url, sent, None) as answer:
             yield answer
 
     async def end(self, headers: Mapping[str, str]) -> None:
-        """End a session.
+        """End a session by DELETE.
 
         Raises:
-            RemoteError: there was no answer.
+            RemoteError: there was no response.
         """
         async with self._send("DELETE", self.url, headers, None):
             pass
@@ -147,28 +149,28 @@ class UpstreamClient:
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[ClientResponse]:
-        told = CIMultiDict(_FIRST)
-        told.update(self._credentials.headers())
-        told.update(headers)
-        answer = await self._answer(method, url, told, body)
+        sent = CIMultiDict(_FIRST)
+        sent.update(self._credentials.headers())
+        sent.update(headers)
+        answer = await self._answer(method, url, sent, body)
         try:
             yield answer
         finally:
-            answer.release()  # which closes the connection of what was not read to its end
+            answer.release()  # closes the connection if the response was not read to its end
 
     async def _answer(
-        self, method: str, url: URL, told: CIMultiDict[str], body: bytes | None
+        self, method: str, url: URL, sent: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse:
-        """Return an answer that is not about the token of a login, where there is one."""
+        """Return the response, after a refresh of the token if the server refused it."""
         if self._bearer is None:
-            return await self._ask(method, url, told, body)
+            return await self._request(method, url, sent, body)
         token = await self._bearer.header()
-        told.update(token)
-        answer = await self._ask(method, url, told, body)
+        sent.update(token)
+        answer = await self._request(method, url, sent, body)
         if answer.status == 401:
             answer.close()
-            told.update(await self._bearer.instead_of(token))
-            answer = await self._ask(method, url, told, body)
+            sent.update(await self._bearer.instead_of(token))
+            answer = await self._request(method, url, sent, body)
         try:
             self._bearer.expect_enough(answer)
         except RemoteError:
@@ -176,17 +178,17 @@ class UpstreamClient:
             raise
         return answer
 
-    async def _ask(
-        self, method: str, url: URL, told: CIMultiDict[str], body: bytes | None
+    async def _request(
+        self, method: str, url: URL, sent: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse:
         data = None if body is None else io.BytesIO(body)
         with mapped_errors():
             async with time_limit(HEAD_S, SILENT):
                 return await self._http.request(
-                    method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
+                    method, url, headers=sent, data=data, proxy=self._proxy, allow_redirects=False
                 )
 
 
 def kind_of(answer: ClientResponse) -> str:
-    """Return its media type in small letters, "" if it says none."""
+    """Return the media type of a response in lower case, "" if it has none."""
     return answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()

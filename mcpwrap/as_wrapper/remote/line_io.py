@@ -1,6 +1,6 @@
 """Asynchronous line I/O with the gate, without a thread.
 
-The descriptors stay blocking: O_NONBLOCK would hold for all processes with the same open file.
+The descriptors stay blocking: O_NONBLOCK would apply to all processes with the same open file.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from mcpwrap.core.protocol.framing import LineBuffer
 
 _READ_BYTES = 262_144
 _MAX_HELD_BYTES = 1024 * 1024  # of lines that the gate has not read yet
-_NEVER_BLOCKS_BYTES = select.PIPE_BUF  # poll(2): what is ready takes that much
+_NEVER_BLOCKS_BYTES = select.PIPE_BUF  # poll(2): a descriptor that is ready takes that much
 
 
 async def lines(fd: int) -> AsyncGenerator[bytes, None]:
-    """Yield each line that comes, without its newline, until the stream ends.
+    """Yield each line without its newline, until the stream ends.
 
     Raises:
-        LineTooLongError: it cannot be followed any further.
+        LineTooLongError: a line is too long, and the rest cannot be divided into lines.
     """
     loop = asyncio.get_running_loop()
     buffer = LineBuffer()
@@ -36,11 +36,11 @@ async def lines(fd: int) -> AsyncGenerator[bytes, None]:
 
 
 class LineWriter:
-    """Writer of whole lines, one after the other, also if a caller is cancelled meanwhile."""
+    """Writer of whole lines, in order, also if a caller is cancelled meanwhile."""
 
     def __init__(self, fd: int, clean: Callable[[bytes], bytes]) -> None:
         self._fd = fd
-        self._clean = clean  # of secrets
+        self._clean = clean  # redacts secrets
         self._lines: deque[bytes] = deque()
         self._held_bytes = 0
         self._is_wanted, self._has_room, self._is_done = (asyncio.Event() for _ in range(3))
@@ -49,7 +49,7 @@ class LineWriter:
         self._has_no_reader = asyncio.Event()
 
     async def write(self, messages: Iterable[bytes]) -> None:
-        """Have these lines written, newlines included, and wait while too much is to be."""
+        """Queue these lines, newlines included, and wait while the queue is too long."""
         for message in messages:
             line = self._clean(message)
             self._lines.append(line)
@@ -61,7 +61,7 @@ class LineWriter:
         await self._has_room.wait()
 
     async def run(self) -> None:
-        """Write until nobody will read any more, or for ever."""
+        """Write for ever, or until the reader has closed the pipe."""
         try:
             while await self._is_wanted.wait():
                 while self._lines:
@@ -73,14 +73,14 @@ class LineWriter:
                 event.set()
 
     async def done(self) -> None:
-        """Wait until all is written, or nobody reads it."""
+        """Wait until all is written, or the reader has closed the pipe."""
         await self._is_done.wait()
 
     async def expect_reader(self) -> None:
         """Wait for ever.
 
         Raises:
-            BrokenPipeError: nobody will read any more.
+            BrokenPipeError: the reader has closed the pipe.
         """
         await self._has_no_reader.wait()
         raise BrokenPipeError
@@ -99,7 +99,7 @@ class LineWriter:
 
 
 def _is_ready(fd: int, event: int) -> bool:
-    """Say whether the next call will not block; it fails at once where there is an error."""
+    """Return whether the next call does not block. After an error it fails at once."""
     poll = select.poll()
     poll.register(fd, event)
     return bool(poll.poll(0))

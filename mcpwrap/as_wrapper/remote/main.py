@@ -1,4 +1,4 @@
-"""Program `/usr/lib/mcpwrap/mcpwrap-remote`, which stands for a server with a URL."""
+"""Program `/usr/lib/mcpwrap/mcpwrap-remote`: runs in the place of a server that has a URL."""
 
 import asyncio
 import logging
@@ -13,31 +13,32 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import log_line
 
-_CA_FILE = "SSL_CERT_FILE"  # of OpenSSL
+_CA_FILE = "SSL_CERT_FILE"  # read by OpenSSL
 
 
 def main() -> int:
     """Serve from standard input to standard output until one of them ends.
 
-    Exit status: 0 the agent has gone; 1 the session cannot go on, and standard error says why.
+    Exit status: 0 the agent has closed the session; 1 the session cannot go on, and the reason is
+    on standard error.
     """
     prctl.forbid_dumps()  # the credential passes through
-    logging.disable(logging.CRITICAL)  # what libraries say may quote what they were given
+    logging.disable(logging.CRITICAL)  # log records of libraries may quote their arguments
     try:
         why = _serve()
     except RemoteError as error:
         why = str(error)
     except Exception as bug:  # noqa: BLE001 - its text may quote the credential
         traceback.print_tb(bug.__traceback__)
-        why = f"a mistake in mcpwrap: {type(bug).__name__}"
+        why = f"a bug in mcpwrap: {type(bug).__name__}"
     if why:
         log_line(f"mcpwrap-remote: {why}")
     return 1 if why else 0
 
 
 def _serve() -> str:
-    # As aiohttp is loaded it reads all authorities twice, 40 ms each time, for contexts that are
-    # not used here. Without any they refuse every certificate.
+    # While aiohttp is imported it reads all certificate authorities twice, 40 ms each time, for TLS
+    # contexts that are not used here. Without authorities these refuse every certificate.
     environ = os.environ  # noqa: TID251 - a main()
     ca_file = environ.get(_CA_FILE)
     environ[_CA_FILE] = os.devnull

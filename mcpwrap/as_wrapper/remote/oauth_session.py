@@ -1,4 +1,4 @@
-"""OAuth of a session: its bearer token, or the session that is itself a login or logout."""
+"""OAuth of a session: its bearer token, or a session that is itself a login or logout."""
 
 import asyncio
 import os
@@ -21,35 +21,37 @@ from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile, read_oauth_se
 
 
 def read_session_file(path: str) -> OAuthSessionFile:
-    """Return what the wrapper gives to this session.
+    """Return the OAuth settings that the wrapper wrote for this session.
 
     Raises:
-        RemoteError: it cannot be read.
+        RemoteError: they cannot be read.
     """
     try:
         return read_oauth_session_file(Path(path).read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
-        raise RemoteError("What the wrapper gives for the login cannot be read") from error
+        raise RemoteError(
+            "The OAuth settings of this session cannot be read [E-REMOTE-CREDENTIAL]"
+        ) from error
 
 
 def bearer(
     what: OAuthSessionFile, here: UpstreamTarget, credentials: Credentials, http: ClientSession
 ) -> Bearer:
-    """Return what adds the token to each request."""
+    """Return the bearer token, which is added to each request."""
     return Bearer(AccessToken(what, str(here.url), _web(http)), credentials)
 
 
 def run(
     verb: str, what: OAuthSessionFile, here: UpstreamTarget, verify: ssl.SSLContext | None
 ) -> str:
-    """Log in or out with whoever is at descriptors 0 and 1; what goes wrong, they are told."""
+    """Log in or out over the login pipe, descriptors 0 and 1, which also gets the errors."""
 
-    async def talk(person: LoginPeer) -> None:
+    async def serve(person: LoginPeer) -> None:
         async with http_client.session(verify) as http:
             await login.run(verb, what, str(here.url), _web(http), person)
 
-    with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb", buffering=0) as told:
-        asyncio.run(talk(LoginPeer(said, told)))
+    with os.fdopen(0, "rb", buffering=0) as reader, os.fdopen(1, "wb", buffering=0) as writer:
+        asyncio.run(serve(LoginPeer(reader, writer)))
     return ""
 
 

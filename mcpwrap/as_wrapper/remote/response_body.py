@@ -1,4 +1,4 @@
-"""Reader of a response's body: messages of JSON or SSE as they come, with size limits."""
+"""Response body reader: messages of JSON or SSE as they arrive, with size limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from mcpwrap.core.http.sse import EventBuffer, SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES, LineTooLongError
 
-_MAX_REFUSAL_BYTES = 1024 * 1024  # of what comes with an HTTP error
+_MAX_REFUSAL_BYTES = 1024 * 1024  # of the body of an HTTP error
 _DEFAULT_RETRY_S = 1.0
-_MIN_RETRY_S, _MAX_RETRY_S = 0.01, 300.0  # whatever the server wishes
+_MIN_RETRY_S, _MAX_RETRY_S = 0.01, 300.0  # bounds for the `retry` of a server
 
 Take = Callable[[bytes], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Cursor:
-    """Event id from which a stream can be resumed, "" for none, and the pause before that."""
+    """Event ID from which a stream can be resumed, "" for none, and the pause before that."""
 
     last_id: str = ""
     retry_s: float = _DEFAULT_RETRY_S
 
     def follow(self, events: EventBuffer) -> None:
-        """Take note of what a stream said last."""
+        """Note the last ID and pause of a stream."""
         if events.last_id and header_values.is_plain(events.last_id):
             self.last_id = events.last_id
         if events.retry_ms is not None:
@@ -36,10 +36,10 @@ class Cursor:
 
 
 async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
-    """Hand over the text of each message in a 2xx answer, until it ends or breaks off.
+    """Pass on the text of each message in a 2xx response, until it ends or breaks.
 
     Raises:
-        RemoteError: it is of a kind that holds no messages, or longer or slower than we take.
+        RemoteError: its media type is neither JSON nor SSE, or it is too long or too slow.
     """
     kind = kind_of(answer)
     if kind == JSON:
@@ -49,21 +49,23 @@ async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
     elif kind == EVENT_STREAM:
 
         async def take_message(event: SseEvent) -> None:
-            if event.kind == "message" and event.data:  # an empty one only has an id
+            if event.kind == "message" and event.data:  # an empty event only has an ID
                 await take(event.data)
 
         await events(answer, take_message, cursor)
     else:
-        raise RemoteError(f"The remote server's answer is neither {JSON} nor {EVENT_STREAM}")
+        raise RemoteError(
+            f"The remote server's response is neither {JSON} nor {EVENT_STREAM} [E-REMOTE-RESPONSE]"
+        )
 
 
 async def events(
     answer: ClientResponse, take: Callable[[SseEvent], Awaitable[None]], cursor: Cursor
 ) -> None:
-    """Hand over each event of a stream, until it ends or breaks off.
+    """Pass on each event of a stream, until it ends or breaks.
 
     Raises:
-        RemoteError: an event is longer than we take.
+        RemoteError: an event is too long.
     """
     buffer = EventBuffer()
     with mapped_errors():
@@ -75,7 +77,7 @@ async def events(
 
 
 async def refusal(answer: ClientResponse) -> bytes:
-    """Return what came with an HTTP error, if that can be a message; b"" if not."""
+    """Return the body of an HTTP error if it can be a message; b"" if not."""
     if kind_of(answer) != JSON:
         return b""
     try:
@@ -85,7 +87,7 @@ async def refusal(answer: ClientResponse) -> bytes:
 
 
 async def _next(answer: ClientResponse) -> bytes:
-    """Return what has come; b"" also where the stream has broken off, which is an end as well."""
+    """Return the next bytes; b"" at the end, and also where the stream has broken."""
     try:
         return await answer.content.readany()
     except (ClientError, OSError):

@@ -1,4 +1,4 @@
-"""Streams of a server's unsolicited messages (SSE), with reconnect, in the handshake era."""
+"""Standalone streams of messages from the server (SSE), with reconnect, in the handshake era."""
 
 import asyncio
 from contextlib import suppress
@@ -14,12 +14,12 @@ from mcpwrap.core.http.sse import SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.linux.systemd.stderr_log import log_line
 
-_MAX_TRIES = 10  # the pauses between them grow no longer
+_MAX_TRIES = 10  # after these, the pauses grow no longer
 _ENDPOINT_S = 30.0
 
 
 async def listen(upstream: Upstream) -> None:
-    """Follow the stream of Streamable HTTP as long as the server has one."""
+    """Read the standalone stream of Streamable HTTP as long as the server has one."""
     cursor, tries = Cursor(), 0
     while True:
         before = cursor.last_id
@@ -27,7 +27,7 @@ async def listen(upstream: Upstream) -> None:
             has_brought = await _listen_once(upstream, cursor)
         except RemoteError as why:
             if not may_pass(why):
-                return  # 405: the server has none such
+                return  # 405: the server has no such stream
             has_brought = False
         is_new = has_brought or cursor.last_id != before
         tries = 0 if is_new else min(tries + 1, _MAX_TRIES)
@@ -35,7 +35,7 @@ async def listen(upstream: Upstream) -> None:
 
 
 async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
-    """Follow it until it ends; say whether anything came."""
+    """Read the stream until it ends; return whether an event came."""
     has_brought = False
     headers = upstream.conversation.session_headers()
     if cursor.last_id:
@@ -47,7 +47,7 @@ async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
         await _take(upstream, event)
 
     async with upstream.client.listen(headers) as answer:
-        # Where there is none some say 404 and others 405: whether the session is gone says a POST.
+        # Without a stream some servers return 404, others 405: only a POST shows a lost session.
         _expect_stream(answer)
         await response_body.events(answer, take, cursor)
     return has_brought
@@ -55,7 +55,10 @@ async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
 
 def _expect_stream(answer: ClientResponse) -> None:
     if answer.status != 200 or kind_of(answer) != EVENT_STREAM:
-        raise RemoteError("no stream", status=max(answer.status, 400))
+        raise RemoteError(
+            "The remote server has no event stream [E-REMOTE-RESPONSE]",
+            status=max(answer.status, 400),
+        )
 
 
 async def _take(upstream: Upstream, event: SseEvent) -> None:
@@ -64,11 +67,11 @@ async def _take(upstream: Upstream, event: SseEvent) -> None:
     try:
         await upstream.take(event.data, None)
     except RemoteError as why:
-        log_line(f"on the stream of the session: {why}")
+        log_line(f"on the standalone stream of the session: {why}")
 
 
 class HttpSseStream:
-    """The one event stream of HTTP+SSE (2024-11-05), which has all answers."""
+    """Event stream of HTTP+SSE (2024-11-05), which carries all messages of the server."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
@@ -76,24 +79,26 @@ class HttpSseStream:
         self._refusal: RemoteError | None = None
 
     async def wait(self) -> None:
-        """Wait until the server has said where messages go.
+        """Wait until the server has named the URL for messages.
 
         Raises:
-            RemoteError: it does not speak so, or says a place that they must not go to.
+            RemoteError: it does not use HTTP+SSE, or names a URL at another server.
         """
         try:
             async with asyncio.timeout(_ENDPOINT_S):
                 await self._has_endpoint.wait()
         except TimeoutError:
-            raise RemoteError("The remote server says nowhere to send messages to") from None
+            raise RemoteError(
+                "The remote server has not named a URL for messages [E-REMOTE-RESPONSE]"
+            ) from None
         if self._refusal:
             raise self._refusal
 
     async def run(self) -> None:
-        """Follow it.
+        """Read the stream.
 
         Raises:
-            SessionGoneError: it has ended, and the session with it.
+            SessionGoneError: the stream has ended, and the session with it.
         """
         try:
             async with self._upstream.client.listen({}) as answer:
@@ -120,4 +125,6 @@ class HttpSseStream:
             there = here.join(URL(data.decode()))
             if there.origin() == here.origin():
                 return there
-        raise RemoteError("The remote server wants messages sent to another server")
+        raise RemoteError(
+            "The remote server names a URL at another server for messages [E-REMOTE-RESPONSE]"
+        )

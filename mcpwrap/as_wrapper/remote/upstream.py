@@ -1,4 +1,4 @@
-"""Exchange with a remote server: one message from its POST to its answer, with resumption."""
+"""Exchange with a remote server: one message from its POST to its response, with resumption."""
 
 import asyncio
 
@@ -13,10 +13,10 @@ from mcpwrap.core.http import upstream_errors
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
 
-_NEVER = "The remote server has accepted the request, and gives no answer"
-_TRIES = 6  # in a row that bring nothing: of one second at first, two minutes
+_NEVER = "The remote server has accepted the request, but sends no response [E-REMOTE-RESPONSE]"
+_TRIES = 6  # in a row without an event: with a first pause of one second, two minutes
 _MAX_PAUSE_S = 60.0
-_LINGER_S = 0.5  # after the last answer: a stream read to its end leaves a connection to use again
+_LINGER_S = 0.5  # after the last response: reading a stream to its end allows connection reuse
 _MAY_PASS = frozenset({408, 425, 429})
 
 
@@ -28,15 +28,15 @@ class Upstream:
     ) -> None:
         self.client = client
         self.conversation = conversation
-        self.post_to: URL | None = None  # by HTTP+SSE, where one stream has all answers
+        self.post_to: URL | None = None  # in HTTP+SSE, where one stream has all responses
         self._output = output
         self._answered: dict[Exchange, asyncio.Event] = {}
 
     async def take(self, text: bytes, exchange: Exchange | None) -> None:
-        """Pass on a message that came on the stream of an exchange, or on that of no one.
+        """Pass on a message from the stream of an exchange, or from the standalone stream.
 
         Raises:
-            RemoteError: it is none.
+            RemoteError: it is not a message.
         """
         await self._output.write(self.conversation.received(text, exchange))
         for waiting, answered in self._answered.items():
@@ -44,23 +44,23 @@ class Upstream:
                 answered.set()
 
     async def fail(self, exchange: Exchange, why: RemoteError) -> None:
-        """Answer what has no answer."""
+        """Answer the unanswered requests of an exchange with an error."""
         await self._output.write(self.conversation.fail(exchange, why))
 
     async def say(self, lines: list[bytes]) -> None:
-        """Pass on lines of the conversation."""
+        """Pass on lines of the upstream session."""
         await self._output.write(lines)
 
     async def fail_all(self, why: RemoteError) -> None:
-        """Answer all that wait."""
+        """Answer all unanswered requests with an error."""
         await self._output.write(self.conversation.fail_all(why))
 
     async def post(self, exchange: Exchange) -> None:
-        """Send a message, and pass on what comes for it.
+        """Send a message, and pass on the responses to it.
 
         Raises:
-            RemoteError: a request in it has no answer.
-            SessionGoneError: none will have one any more.
+            RemoteError: a request in it got no response.
+            SessionGoneError: the session has ended, and no request will get a response.
         """
         if self.post_to:
             await self._post_to(self.post_to, exchange)
@@ -93,11 +93,11 @@ class Upstream:
             del self._answered[exchange]
 
     async def expect_taken(self, answer: ClientResponse, exchange: Exchange | None) -> None:
-        """Pass on the message of an HTTP error, if it has one for whoever waits.
+        """Pass on the message of an HTTP error, if it has one for a waiting request.
 
         Raises:
-            RemoteError: it has none.
-            SessionGoneError: it is that the session is over.
+            RemoteError: it has no such message.
+            SessionGoneError: it means that the session has ended.
         """
         if 200 <= answer.status < 300:
             return
@@ -129,10 +129,10 @@ class Upstream:
             return
 
     async def _resume(self, exchange: Exchange, cursor: Cursor) -> None:
-        """Ask for the rest of a stream that ended before its answer.
+        """Request the rest of a stream that ended before its response.
 
         Raises:
-            RemoteError: it is not to be had.
+            RemoteError: the rest is not available.
         """
         tries = 0
         while exchange.waiting:
@@ -156,12 +156,12 @@ class Upstream:
 
 
 def pause_s(cursor: Cursor, tries: int) -> float:
-    """Return after which time a stream is asked for again, after so many in vain."""
+    """Return the pause before a stream is requested again, after so many failed tries."""
     return min(cursor.retry_s * (1 << tries), max(cursor.retry_s, _MAX_PAUSE_S))
 
 
 def may_pass(why: RemoteError) -> bool:
-    """Say whether the same request may be answered another time."""
+    """Return whether a retry of the same request may succeed."""
     if isinstance(why, SessionGoneError):
         return False
     return not why.status or why.status >= 500 or why.status in _MAY_PASS

@@ -293,9 +293,9 @@ def test_a_status_is_passed_on_with_its_challenge(
 
 
 WRONG_ANSWERS = {
-    "html": "answer is neither application/json nor text/event-stream",
+    "html": "response is neither application/json nor text/event-stream",
     "broken": "not the JSON of a message",
-    "empty": "answers nothing|ended its answer|no answer",
+    "empty": "answers nothing|ended its answer|no answer|sends no response",
     "other-id": "(broke|ended) before its answer was complete",
 }
 
@@ -314,7 +314,7 @@ def test_what_is_no_answer_is_an_error(machine: Machine, internet: Internet, too
 # What answers in time needs a fraction of it, on a busy host too.
 LIMIT_S = math.ceil(3.0 * pace.PACE)
 SLOW: dict[str, tuple[str, dict[str, float], str]] = {
-    "it never answers": ("silent", {}, f"says nothing for {LIMIT_S} s"),
+    "it never answers": ("silent", {}, f"has sent nothing for {LIMIT_S} s"),
     "it answers a head and no body": ("drip", {"n": 1, "interval_s": 600}, "not ended it within"),
     "it answers a byte a second": (
         "drip",

@@ -328,7 +328,7 @@ def test_a_name_that_appears_ends_the_session(machine: Machine, name: str, code:
         assert session.evaluate(f"import os; os.mkdir('{PROJECT}/.codexx'); result = 1") == 1
         assert session.evaluate(f"import os; os.rmdir('{PROJECT}/.codexx'); result = 1") == 1
         session.ask(f"import os; {code}")
-        assert f"{PROJECT}/{name} has appeared, and is to be read-only" in end_of(session)
+        assert f"{PROJECT}/{name} has appeared, and must be read-only" in end_of(session)
     machine.as_user("alice", f"cd project; rm -rf {name} c")
 
 
@@ -403,7 +403,7 @@ def test_a_name_that_a_server_makes_is_told_and_held_from_then_on(machine: Machi
     machine.as_user("alice", "rm -f project/.envrc")
     with machine.session("rw") as session:
         session.ask(write(f"{PROJECT}/.envrc"))
-        assert ".envrc has appeared, and is to be read-only" in end_of(session)
+        assert ".envrc has appeared, and must be read-only" in end_of(session)
     assert tried(machine, "rw", write(f"{PROJECT}/.envrc")) == READ_ONLY
 
 

@@ -71,7 +71,7 @@ def test_who_takes_too_much_is_ended_and_told_why(machine: Machine, what: str) -
 
 @only_in_test_all("mutation twin: shows that the look ends a session, and no limit of systemd's")
 def test_the_look_at_the_bounds_is_what_ends_a_session(machine: Machine) -> None:
-    look = "if not session.ended and (why := self._bounds.reached(session, sessions)):"
+    look = "if not session.ended and (why := self._limits.reached(session, sessions)):"
     with (
         machine.patched("as_wrapper/supervisor", look, "if why := '':"),
         machine.session("greedy") as session,

@@ -22,7 +22,7 @@ def fill(path: Path, size_mib: int) -> None:
 
 
 def seen(usage: DiskUsage, tried: str) -> str:
-    """Return what is told once the text is in it."""
+    """Return the reason once it contains the text."""
     give_up_at = time.monotonic() + pace.WAIT_S
     while tried not in (why := usage.excess()):
         assert time.monotonic() < give_up_at, why
@@ -35,13 +35,14 @@ def test_each_folder_has_its_own_limit(tmp_path: Path) -> None:
     headroom, why = counted([state, cache])
     assert (headroom <= MIB, why) == (True, "")
     fill(cache.path, 5)
-    why = f"its cache, {cache.path}, has more than 4 MiB in it (limits, cache)"
+    limit = "(limits, cache) [E-WRAPPER-LIMIT-PERSISTENT]"
+    why = f"its cache, {cache.path}, has more than 4 MiB in it {limit}"
     assert counted([state, cache]) == (0, why)
     fill(state.path, 2)
     assert "(limits, state)" in counted([state, cache])[1]
 
 
-def test_a_session_that_writes_too_much_is_seen(tmp_path: Path) -> None:
+def test_a_session_that_writes_too_much_is_detected(tmp_path: Path) -> None:
     usage = DiskUsage([folder(tmp_path / "s")])
     assert usage.before_session() == ""
     assert usage.excess() == ""
@@ -49,10 +50,10 @@ def test_a_session_that_writes_too_much_is_seen(tmp_path: Path) -> None:
     assert "has more than 1 MiB in it" in seen(usage, "limits, state")
     assert "has more than 1 MiB in it" in usage.before_session()
     fill(tmp_path / "s", 0)
-    assert usage.before_session() == ""  # counted anew
+    assert usage.before_session() == ""  # counted again
 
 
-def test_what_was_there_before_is_counted_before_the_first_session(tmp_path: Path) -> None:
+def test_existing_files_are_counted_before_the_first_session(tmp_path: Path) -> None:
     kept = folder(tmp_path / "s")
     fill(kept.path, 2)
     assert "has more than 1 MiB in it" in DiskUsage([kept]).before_session()
@@ -64,7 +65,7 @@ def test_an_odd_tree_is_too_much(tmp_path: Path) -> None:
     assert "has over 256 folders in one another" in DiskUsage([kept]).before_session()
 
 
-def test_what_cannot_be_counted_is_too_much_in_the_end(
+def test_a_failing_count_refuses_sessions_after_retries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_more() -> int:
@@ -78,7 +79,7 @@ def test_what_cannot_be_counted_is_too_much_in_the_end(
     assert usage.before_session() == ""
 
 
-def test_a_server_without_such_folders_is_not_looked_at() -> None:
+def test_a_server_without_persistent_folders_is_not_counted() -> None:
     usage = DiskUsage([])
     assert (usage.before_session(), usage.excess()) == ("", "")
 
@@ -90,8 +91,8 @@ GIB = 1024 * MIB
     ("size", "left", "files", "files_left", "is_full"),
     [
         (1000 * GIB, 64 * MIB, 10**6, 10**6, False),
-        (1000 * GIB, 63 * MIB, 10**6, 10**6, True),  # and what only root may use does not count
-        (GIB, 11 * MIB, 0, 0, False),  # a project quota, say; btrfs counts no inodes
+        (1000 * GIB, 63 * MIB, 10**6, 10**6, True),  # blocks reserved for root do not count
+        (GIB, 11 * MIB, 0, 0, False),  # a project quota, say; btrfs does not count inodes
         (GIB, 10 * MIB, 0, 0, True),
         (GIB, GIB, 10**6, 1024, False),
         (GIB, GIB, 10**6, 1023, True),
@@ -99,16 +100,17 @@ GIB = 1024 * MIB
         (GIB, GIB, 1000, 9, True),
     ],
 )
-def test_no_session_where_a_file_system_is_all_but_full(
+def test_a_nearly_full_file_system_refuses_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     size: int, left: int, files: int, files_left: int, *, is_full: bool,
 ) -> None:  # fmt: skip
-    """What a file system of its own, or a quota, would say, which this machine may not have."""
+    """The values are those of a separate file system or a quota, which are not needed here."""
     blocks, free = size // 4096, left // 4096
     room = os.statvfs_result(
         (4096, 4096, blocks, free, free, files, files_left, files_left, 0, 255)
     )
     monkeypatch.setattr(os, "statvfs", lambda _: room)
     usage = DiskUsage([folder(tmp_path / "s")])
-    why = f"the file system of its state, {tmp_path}/s, is full" if is_full else ""
+    full = f"the file system of its state, {tmp_path}/s, is full [E-WRAPPER-DISK-FULL]"
+    why = full if is_full else ""
     assert (usage.before_session(), usage.excess()) == (why, why)

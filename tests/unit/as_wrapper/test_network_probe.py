@@ -1,4 +1,4 @@
-"""Probe of the paths that a server's account may write, without a trace."""
+"""Probe for paths that the server's account can write, which leaves no trace."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from mcpwrap.machine.doctor.live_probes import TrialStatus
 
 
 def written(monkeypatch: pytest.MonkeyPatch, path: Path | str) -> TrialStatus:
-    """Try to write there."""
+    """Probe a path."""
     monkeypatch.setattr(sys, "argv", ["mcpwrap-try-reach", "write", str(path)])
     return TrialStatus(network_probe.main())
 
@@ -48,7 +48,7 @@ def test_a_file_stays_what_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     file.write_text("mine")
     before = file.stat()
     assert written(monkeypatch, file) is TrialStatus.WORKED
-    # As it is in a wrapper: something is mounted on it, which rename(2) does not replace.
+    # As in a wrapper: the file is a mount point, which rename(2) does not replace.
     mount = Mount(1, str(file), "/notes", "ext4")
     monkeypatch.setattr(mountinfo, "at_or_below", lambda _: {str(file): mount})
     assert written(monkeypatch, file) is TrialStatus.IN_PLACE

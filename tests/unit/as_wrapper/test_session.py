@@ -1,4 +1,4 @@
-"""Command and environment that a session starts."""
+"""Command and environment of a session."""
 
 import json
 import os
@@ -45,8 +45,8 @@ WITH_LOGIN = msgspec.structs.replace(
 )
 
 
-def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
-    around = WrapperContext(
+def test_the_remote_program_gets_the_path_of_its_login(tmp_path: Path) -> None:
+    context = WrapperContext(
         spec=WITH_LOGIN,
         account="mcpw-far",
         gate_uid=1,
@@ -57,9 +57,9 @@ def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
         view=None,
         logins=Path("/var/lib/mcpwrap/state/far"),
     )
-    program = _program(around, tmp_path, {"MCPWRAP_LOGIN": "login"}, {"MCPWRAP_OAUTH_KEY": "k3y"})
+    program = _program(context, tmp_path, {"MCPWRAP_LOGIN": "login"}, {"MCPWRAP_OAUTH_KEY": "k3y"})
     assert program.env["MCPWRAP_LOGIN"] == "login"
-    assert program.env["HOME"] == str(tmp_path / "home")  # which does not last
+    assert program.env["HOME"] == str(tmp_path / "home")  # not persistent
     assert "k3y" not in str(program.env)
     path = Path(program.env["MCPWRAP_OAUTH"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
@@ -96,7 +96,7 @@ INHERITS = msgspec.structs.replace(
         ({}, True),
         ({"TZ": "UTC", "XDG_CACHE_HOME": "/home/alice"}, True),
         ({"TZ": "/home/alice/zone"}, False),
-        ({"LANG": "C"}, False),  # of a kind, and not listed
+        ({"LANG": "C"}, False),  # a known variable, but not listed
     ],
 )
 def test_a_variable_is_inherited_with_a_value_of_its_kind(
@@ -116,10 +116,10 @@ def test_a_variable_is_inherited_with_a_value_of_its_kind(
         fd_passing.close_all([*to_read, *to_write, *to_say])
 
 
-def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(
+def test_an_agent_cannot_replace_egress_variables(
     tmp_path: Path,
 ) -> None:
-    around = WrapperContext(
+    context = WrapperContext(
         spec=msgspec.structs.replace(INHERITS, remote=None),
         account="mcpw-far",
         gate_uid=1,
@@ -129,12 +129,12 @@ def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(
         limits=None,
         view=None,
     )
-    program = _program(around, tmp_path, {"XDG_CACHE_HOME": "/home/alice", "TZ": "UTC"}, {})
+    program = _program(context, tmp_path, {"XDG_CACHE_HOME": "/home/alice", "TZ": "UTC"}, {})
     assert (program.env["XDG_CACHE_HOME"], program.env["TZ"]) == ("/ours", "UTC")
 
 
-def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Path) -> None:
-    around = WrapperContext(
+def test_the_remote_program_gets_url_and_headers(tmp_path: Path) -> None:
+    context = WrapperContext(
         spec=SPEC,
         account="mcpw-far",
         gate_uid=1,
@@ -144,13 +144,13 @@ def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Pa
         limits=None,
         view=None,
     )
-    program = _program(around, tmp_path, {}, {"KEY": "s3cret"})
+    program = _program(context, tmp_path, {}, {"KEY": "s3cret"})
     assert program.command == "/usr/lib/mcpwrap/mcpwrap-remote"
     assert program.env["MCPWRAP_REMOTE"] == "https://mcp.example/mcp"
     assert program.env["HTTPS_PROXY"] == PROXY["HTTPS_PROXY"]
-    assert "s3cret" not in str(program.env)  # others of the account could read it in /proc
-    told = json.loads(Path(program.env["MCPWRAP_HEADERS"]).read_bytes())
-    assert told == {"Authorization": "Bearer s3cret"}
+    assert "s3cret" not in str(program.env)  # other processes of the account could read it in /proc
+    headers = json.loads(Path(program.env["MCPWRAP_HEADERS"]).read_bytes())
+    assert headers == {"Authorization": "Bearer s3cret"}
 
 
 HERE = msgspec.structs.replace(SPEC, remote=None)
@@ -160,10 +160,10 @@ HERE = msgspec.structs.replace(SPEC, remote=None)
     ("spec", "agents", "mask"),
     [
         (HERE, "0022", 0o022),
-        (HERE, "", 0o077),  # by HTTP, or where the kernel does not tell it
+        (HERE, "", 0o077),  # over HTTP, or where the kernel does not report it
         (msgspec.structs.replace(HERE, umask=0o027), "0002", 0o027),
         (msgspec.structs.replace(HERE, umask=0), "", 0),
-        (SPEC, "0022", 0o077),  # a program of ours, which keeps logins
+        (SPEC, "0022", 0o077),  # the remote program, which stores logins
     ],
 )
 def test_a_server_has_the_umask_that_root_wrote_or_its_agents(

@@ -1,4 +1,4 @@
-"""The file with the headers of a session with a remote server."""
+"""Headers file of a session with a remote server."""
 
 import json
 import stat
@@ -15,11 +15,11 @@ REMOTE = RemoteSpec(
 )
 
 
-def test_secrets_are_put_in_their_places_and_nobody_else_reads_them(tmp_path: Path) -> None:
+def test_headers_are_filled_in_and_private(tmp_path: Path) -> None:
     session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "s3cret ${KEY}", "OTHER": "x"})
     path = session_files.headers_path(tmp_path)
-    told = {"Authorization": "Bearer s3cret ${KEY}", "X-Team": "blue"}
-    assert json.loads(path.read_bytes()) == told
+    headers = {"Authorization": "Bearer s3cret ${KEY}", "X-Team": "blue"}
+    assert json.loads(path.read_bytes()) == headers
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert session_files.remote_variables(REMOTE, tmp_path) == {
@@ -38,7 +38,7 @@ def test_it_is_replaced_whole(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_a_program_has_laid_in_the_way_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_of_a_server_is_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "headers.new").symlink_to(elsewhere)

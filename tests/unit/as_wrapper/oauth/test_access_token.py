@@ -1,4 +1,4 @@
-"""Access tokens: refreshed by one session for all, and deleted when the login is revoked."""
+"""Access tokens: one session refreshes for all, and a revoked login is deleted."""
 
 import asyncio
 import subprocess
@@ -40,15 +40,15 @@ def inside(there: World) -> World:
     return there
 
 
-def kept(there: World) -> StoredLogin:
+def stored(there: World) -> StoredLogin:
     found = Store(there.given).read()
     assert found
     return found
 
 
 def make_old(there: World, *, left_s: float = 0.0) -> Tokens:
-    """Let the access token be over in so many seconds; return the tokens."""
-    before = kept(there)
+    """Have the access token expire in `left_s` seconds; return the tokens."""
+    before = stored(there)
     assert before.tokens
     old = msgspec.structs.replace(before.tokens, expires_at=time.time() + left_s)
     Store(there.given).write(msgspec.structs.replace(before, tokens=old))
@@ -60,7 +60,7 @@ def test_a_token_that_is_fresh_is_used_as_it_is(inside: World) -> None:
     assert not inside.server.grants("refresh_token")
 
 
-def test_nobody_is_logged_in_before_they_are(there: World) -> None:
+def test_without_a_login_there_is_no_token(there: World) -> None:
     with pytest.raises(NotLoggedInError, match="not logged in: `mcpwrap login remote`"):
         there.token()
 
@@ -96,7 +96,7 @@ def test_a_refresh_token_that_does_not_rotate_is_kept(inside: World) -> None:
 
 
 def test_sessions_that_renew_at_once_renew_once(inside: World) -> None:
-    """Twenty of them, each with a connection and a lock of its own; and twenty requests of each."""
+    """Twenty sessions, each with its own connection and lock, and twenty requests of each."""
     make_old(inside)
 
     async def all_of_them() -> set[str]:
@@ -111,7 +111,7 @@ def test_sessions_that_renew_at_once_renew_once(inside: World) -> None:
 
 
 def test_processes_that_renew_at_once_renew_once(inside: World, tmp_path: Path) -> None:
-    """As after a restart, too: they know nothing but the store and its key."""
+    """Also as after a restart: they have only the store and its key."""
     make_old(inside)
     (ca := tmp_path / "ca.pem").write_bytes(inside.ca_pem)
     argv = [sys.executable, "-c", AS_ANOTHER_PROCESS]
@@ -125,7 +125,7 @@ def test_processes_that_renew_at_once_renew_once(inside: World, tmp_path: Path) 
 
 
 def test_a_token_that_the_server_refuses_is_renewed(inside: World) -> None:
-    """Also one that two requests were sent with."""
+    """Also if two requests were sent with it."""
 
     async def ask() -> tuple[str, set[str]]:
         async with inside.access() as access:
@@ -148,7 +148,7 @@ def test_a_server_that_refuses_new_tokens_gets_no_more_of_them(inside: World) ->
     with pytest.raises(NotLoggedInError, match="refuses a token that is new"):
         asyncio.run(ask())
     assert len(inside.server.grants("refresh_token")) == 1
-    assert inside.token()  # it is not forgotten: perhaps the server is wrong
+    assert inside.token()  # it stays: perhaps the server is wrong
 
 
 def test_a_login_that_was_revoked_is_forgotten(inside: World) -> None:
@@ -156,10 +156,10 @@ def test_a_login_that_was_revoked_is_forgotten(inside: World) -> None:
     make_old(inside)
     with pytest.raises(NotLoggedInError, match="revoked"):
         inside.token()
-    assert kept(inside).tokens is None
+    assert stored(inside).tokens is None
     with pytest.raises(NotLoggedInError, match="not logged in"):
         inside.token()
-    assert len(inside.server.grants("refresh_token")) == 1  # nobody was asked twice
+    assert len(inside.server.grants("refresh_token")) == 1  # there was no second request
     assert isinstance(inside.log_in(), LoginDone)
     assert inside.token()
     assert len(inside.server.clients) == 1  # as the same client
@@ -170,7 +170,7 @@ def test_a_client_that_is_unknown_now_is_forgotten_with_its_tokens(inside: World
     make_old(inside)
     with pytest.raises(NotLoggedInError):
         inside.token()
-    assert kept(inside).client is None
+    assert stored(inside).client is None
     assert isinstance(inside.log_in(), LoginDone)
 
 
@@ -179,7 +179,7 @@ def test_a_login_that_cannot_be_renewed_ends(there: World) -> None:
     there.log_in()
     assert there.token()
     make_old(there)
-    with pytest.raises(NotLoggedInError, match="cannot be renewed"):
+    with pytest.raises(NotLoggedInError, match="cannot be refreshed"):
         there.token()
 
 
@@ -192,18 +192,18 @@ def test_a_token_without_an_end_is_used_until_it_is_refused(there: World) -> Non
 def test_while_the_authorization_server_is_away_a_token_that_is_left_is_used(
     inside: World,
 ) -> None:
-    url = inside.server.base.replace("localhost", "127.0.0.2")  # where nobody listens
-    away = msgspec.structs.replace(kept(inside), token_endpoint=f"{url}/token")
+    url = inside.server.base.replace("localhost", "127.0.0.2")  # nothing listens there
+    away = msgspec.structs.replace(stored(inside), token_endpoint=f"{url}/token")
     Store(inside.given).write(away)
     old = make_old(inside, left_s=EARLY_S - 5)
     assert inside.token() == old.access
     make_old(inside)
     with pytest.raises(OAuthError, match=r"127\.0\.0\.2:[0-9]+ cannot be reached"):
         inside.token()
-    assert kept(inside).tokens  # it is tried again
+    assert stored(inside).tokens  # a retry is possible
 
 
-def test_an_answer_that_is_none_keeps_the_login(inside: World) -> None:
+def test_an_unusable_response_keeps_the_login(inside: World) -> None:
     make_old(inside)
     inside.server.ways.token_answer = (503, b"busy")
     with pytest.raises(OAuthError, match="HTTP 503"):
@@ -215,7 +215,7 @@ def test_an_answer_that_is_none_keeps_the_login(inside: World) -> None:
     assert inside.token()
 
 
-def test_a_login_is_for_the_url_that_it_was_for(inside: World) -> None:
+def test_a_login_is_valid_for_its_url_only(inside: World) -> None:
     async def ask() -> None:
         async with inside.access("https://elsewhere.example/mcp") as access:
             await access.token()
@@ -224,8 +224,8 @@ def test_a_login_is_for_the_url_that_it_was_for(inside: World) -> None:
         asyncio.run(ask())
 
 
-def test_a_request_that_is_called_off_does_not_lose_the_login(inside: World) -> None:
-    """The old refresh token is used up: whoever asked for a new one has to keep it."""
+def test_a_cancelled_request_does_not_lose_the_login(inside: World) -> None:
+    """The old refresh token is used up, so the new one must be stored."""
     make_old(inside)
 
     async def ask() -> None:
@@ -252,13 +252,15 @@ def test_all_tokens_that_were_seen_can_be_redacted(inside: World) -> None:
     assert set(asyncio.run(ask()).values()) == inside.server.all_tokens()
 
 
-# -------------------------------------------------------------------------------------- the store
-def test_one_bit_that_was_changed_is_seen(inside: World) -> None:
+# ------------------------------------------------------------------------------------ token store
+def test_one_changed_bit_is_detected(inside: World) -> None:
     path = Path(inside.given.store)
     text = path.read_bytes()
     for at in range(0, len(text), 97):
         path.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
-        with pytest.raises(OAuthError, match=r"not open.*`mcpwrap login remote` makes it anew"):
+        with pytest.raises(
+            OAuthError, match=r"cannot be opened.*`mcpwrap login remote` makes a new one"
+        ):
             inside.token()
     path.write_bytes(text)
     assert inside.token()
@@ -274,32 +276,32 @@ def test_a_store_that_does_not_open_is_replaced_by_a_login(inside: World) -> Non
     "change", [{"name": "other"}, {"key": "A" * 43 + "="}, {"key": "none"}, {"key": "-"}]
 )
 def test_a_store_opens_for_its_own_server_and_key(inside: World, change: dict[str, str]) -> None:
-    with pytest.raises(OAuthError, match="does not open"):
+    with pytest.raises(OAuthError, match="cannot be opened"):
         Store(msgspec.structs.replace(inside.given, **change)).read()
 
 
-def test_a_store_that_cannot_be_written_is_said(inside: World) -> None:
+def test_a_store_that_cannot_be_written_is_an_error(inside: World) -> None:
     store = Store(msgspec.structs.replace(inside.given, store="/proc/oauth.sealed"))
-    with pytest.raises(OAuthError, match="cannot be kept"):
-        store.write(kept(inside))
+    with pytest.raises(OAuthError, match="cannot be stored"):
+        store.write(stored(inside))
 
 
-def test_a_folder_in_place_of_the_store_is_said(there: World) -> None:
+def test_a_folder_in_place_of_the_store_is_an_error(there: World) -> None:
     Path(there.given.store).mkdir()
     with pytest.raises(OAuthError, match="cannot be read"):
         there.token()
 
 
-def test_a_lock_that_is_never_given_back_is_said(
+def test_a_lock_that_is_never_released_is_an_error(
     inside: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.oauth.token_file._PATIENCE_S", 0.01)
+    monkeypatch.setattr("mcpwrap.as_wrapper.oauth.token_file._TIMEOUT_S", 0.01)
     make_old(inside)
 
     async def ask() -> None:
         async with Store(inside.given).lock(), inside.access() as access:
             await access.token()
 
-    with pytest.raises(OAuthError, match="another session renews"):
+    with pytest.raises(OAuthError, match="another session is refreshing"):
         asyncio.run(ask())
-    assert inside.token()  # once it is
+    assert inside.token()  # after the release

@@ -1,4 +1,4 @@
-"""Session with a server that needs a login, from lines to lines, by the program itself."""
+"""Session with a server that needs a login, from lines to lines, by the remote program."""
 
 import json
 import os
@@ -26,7 +26,7 @@ sys.exit(main())
 
 
 class Program:
-    """The remote program as the wrapper starts it, with its variables and files."""
+    """Remote program as the wrapper starts it, with its variables and files."""
 
     def __init__(self, there: World, folder: Path) -> None:
         self._there = there
@@ -69,7 +69,7 @@ def make_old(there: World) -> None:
     Store(there.given).write(msgspec.structs.replace(kept, tokens=old))
 
 
-def test_who_is_not_logged_in_is_told_so(program: Program) -> None:
+def test_without_a_login_the_agent_gets_an_error(program: Program) -> None:
     answer = program.call()
     assert "not logged in: `mcpwrap login remote`" in answer["error"]["message"]
 
@@ -84,48 +84,48 @@ def test_a_token_that_is_over_is_renewed_on_the_way(there: World, program: Progr
     there.log_in()
     make_old(there)
     assert "result" in program.call()
-    there.server.end_access()  # before its time, as after a restart of the server
+    there.server.end_access()  # early, as after a restart of the server
     assert "result" in program.call()
     assert len(there.server.grants("refresh_token")) == 2
 
 
-def test_a_login_that_was_revoked_is_said(there: World, program: Program) -> None:
+def test_a_revoked_login_is_an_error(there: World, program: Program) -> None:
     there.log_in()
     there.server.revoked.update(there.server.family_by_refresh.values())
     answer = program.call()
-    assert "revoked, or has ended): `mcpwrap login remote`" in answer["error"]["message"]
-    assert "data" not in answer["error"]  # nobody is sent to log in themselves
+    assert "revoked, or has expired): `mcpwrap login remote`" in answer["error"]["message"]
+    assert "data" not in answer["error"]  # no agent is sent to log in itself
     assert "not logged in" in program.call()["error"]["message"]
     there.log_in()
     assert "result" in program.call()
 
 
-def test_a_store_that_was_changed_is_said(there: World, program: Program) -> None:
+def test_a_changed_store_is_an_error(there: World, program: Program) -> None:
     there.log_in()
     path = Path(there.given.store)
     text = path.read_text()
     path.write_text(("0" if text[0] != "0" else "1") + text[1:])
-    assert "does not open" in program.call()["error"]["message"]
+    assert "cannot be opened" in program.call()["error"]["message"]
     path.write_text(text)
     assert "result" in program.call()
 
 
-def test_scopes_that_are_too_few_are_said(there: World, program: Program) -> None:
+def test_too_few_scopes_are_an_error(there: World, program: Program) -> None:
     there.log_in()
     there.server.ways.wants_scope = "admin"
-    assert "does not reach as far" in program.call()["error"]["message"]
+    assert "scopes of the login do not allow this" in program.call()["error"]["message"]
 
 
-def test_a_server_that_refuses_every_token_is_not_asked_for_ever(
+def test_a_server_that_refuses_every_token_gets_no_more_requests(
     there: World, program: Program
 ) -> None:
     there.log_in()
     there.server.ways.refuses_all = True
-    assert "refuses the token" in program.call()["error"]["message"]
+    assert "refuses a new token" in program.call()["error"]["message"]
     assert len(there.server.grants("refresh_token")) == 1
 
 
-def test_a_server_that_says_its_token_says_it_to_nobody(there: World, program: Program) -> None:
+def test_a_token_that_the_server_repeats_is_redacted(there: World, program: Program) -> None:
     there.log_in()
     there.server.ways.echoes = True
     make_old(there)
@@ -136,7 +136,7 @@ def test_a_server_that_says_its_token_says_it_to_nobody(there: World, program: P
 
 
 def test_a_login_is_a_session_too(there: World, program: Program) -> None:
-    """As far as it goes without a person; `test_login` goes on."""
+    """As far as possible without a person; `test_login` has the rest."""
     line = program.run(encode(LoginStart(port=1)), MCPWRAP_LOGIN="login")
     assert "no port" in expect(line, LoginFailed).failed
     line = program.run(b"x\n", MCPWRAP_LOGIN="login")
@@ -145,7 +145,7 @@ def test_a_login_is_a_session_too(there: World, program: Program) -> None:
     assert not there.server.forms
 
 
-def test_what_the_wrapper_gives_has_to_be_whole(program: Program, tmp_path: Path) -> None:
+def test_incomplete_settings_are_an_error(program: Program, tmp_path: Path) -> None:
     (tmp_path / "oauth.json").write_text("{}")
     assert program.run(b"") == b""
     assert b"cannot be read" in program.said

@@ -24,7 +24,7 @@ def why(outcome: LoginDone | LoginFailed) -> str:
 
 
 def test_a_server_of_before_2025_06_18_is_its_own_authorization_server(there: World) -> None:
-    """It describes no resource, and its origin describes the issuer."""
+    """It has no resource metadata, and the issuer metadata is at its origin."""
     there.server.ways.says_where = False
     there.server.ways.missing = (RESOURCE,)
     there.server.ways.issuer = there.server.base
@@ -33,17 +33,17 @@ def test_a_server_of_before_2025_06_18_is_its_own_authorization_server(there: Wo
     assert there.server.asked[-1]["resource"] == there.server.mcp_url
 
 
-def test_a_description_that_is_not_where_it_should_be(there: World) -> None:
+def test_resource_metadata_that_is_missing(there: World) -> None:
     there.server.ways.missing = (RESOURCE,)
-    assert "does not describe itself where it says" in why(there.log_in())
+    assert "has no metadata at the URL that it names" in why(there.log_in())
 
 
-def test_an_authorization_server_that_is_none(there: World) -> None:
+def test_an_authorization_server_without_metadata(there: World) -> None:
     there.server.ways.missing = (f"{OAUTH}/tenant",)
-    assert "does not describe itself as an authorization server" in why(there.log_in())
+    assert "has no metadata of an authorization server" in why(there.log_in())
 
 
-def test_one_that_is_described_as_by_openid(there: World) -> None:
+def test_metadata_of_openid_connect(there: World) -> None:
     there.server.ways.missing = (f"{OAUTH}/tenant",)
     there.server.ways.issuer_at = "/tenant/.well-known/openid-configuration"
     assert isinstance(there.log_in(), LoginDone)
@@ -52,9 +52,9 @@ def test_one_that_is_described_as_by_openid(there: World) -> None:
 @pytest.mark.parametrize(
     ("status", "text", "expected"),
     [
-        (403, b"", "does not register mcpwrap"),
-        (201, b"{", "cannot use"),
-        (201, b"{}", "cannot use"),
+        (403, b"", "refused to register mcpwrap"),
+        (201, b"{", "unusable data"),
+        (201, b"{}", "unusable data"),
     ],
 )
 def test_a_registration_that_fails(there: World, status: int, text: bytes, expected: str) -> None:
@@ -62,9 +62,9 @@ def test_a_registration_that_fails(there: World, status: int, text: bytes, expec
     assert expected in why(there.log_in())
 
 
-# ------------------------------------------------------------------------------- on the way
+# -------------------------------------------------------------------------- network failures
 async def asked(there: World, proxy: str = "", trusted: ssl.SSLContext | None = None) -> str:
-    """Return why nothing was found out."""
+    """Return why discovery failed."""
     connector = TCPConnector(ssl=trusted or there.trusted)
     async with ClientSession(connector=connector) as http:
         try:
@@ -75,7 +75,7 @@ async def asked(there: World, proxy: str = "", trusted: ssl.SSLContext | None = 
 
 
 def proxied(there: World, status: int) -> str:
-    """Ask by a proxy that answers CONNECT with a status."""
+    """Discover through a proxy that answers CONNECT with a status."""
 
     async def refuse(request: web.BaseRequest) -> web.Response:
         return web.Response(status=status)
@@ -96,16 +96,17 @@ def test_a_host_that_is_not_listed_is_named(there: World) -> None:
     host = there.server.base.removeprefix("https://")
     assert proxied(there, 403) == (
         f"{host} is not on the allowlist: add '{host}' to `egress` of this server, "
-        "then `sudo mcpwrap apply`"
+        "then `sudo mcpwrap apply` [E-OAUTH-EGRESS]"
     )
-    assert proxied(there, 503) == f"the proxy does not reach {host} (HTTP 503)"
+    unreachable = f"the proxy cannot reach {host} (HTTP 503) [E-OAUTH-UNREACHABLE]"
+    assert proxied(there, 503) == unreachable
 
 
 def test_a_proxy_that_is_down(there: World) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        proxy = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        assert "the proxy that leads to localhost" in asyncio.run(asked(there, proxy))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        proxy = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        assert "the proxy for localhost" in asyncio.run(asked(there, proxy))
 
 
 def test_a_certificate_that_does_not_verify(there: World) -> None:
@@ -113,17 +114,17 @@ def test_a_certificate_that_does_not_verify(there: World) -> None:
     assert "the certificate of localhost" in said
 
 
-def test_one_that_never_answers(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_never_answers(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ANSWER_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         there.server.base = f"https://localhost:{silent.getsockname()[1]}"
-        assert "does not answer" in asyncio.run(asked(there))
+        assert "did not answer" in asyncio.run(asked(there))
 
 
-def test_one_that_speaks_no_http(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_http(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
     there.server.base = there.server.base.replace("https", "http")  # to a port of TLS
-    assert "no HTTP that can be read" in asyncio.run(asked(there))
+    assert "is not valid HTTP" in asyncio.run(asked(there))
 
 
-def test_what_an_application_serves_is_found(there: World) -> None:
+def test_the_metadata_of_an_application_is_found(there: World) -> None:
     assert asyncio.run(asked(there)) == ""

@@ -1,4 +1,4 @@
-"""OAuth login: the requests to each party, and the answers that are accepted."""
+"""OAuth login: the requests to each party, and the responses that are accepted."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_login_gives_a_token_that_the_server_takes(there: World) -> None:
     assert there.token() in there.server.family_by_access
 
 
-def test_all_is_asked_for_as_oauth_2_1_has_it(there: World) -> None:
+def test_the_requests_are_those_of_oauth_2_1(there: World) -> None:
     there.log_in()
     (asked,) = there.server.asked
     assert asked["response_type"] == "code"
@@ -69,14 +69,17 @@ def test_the_store_is_sealed_and_its_owners_alone(there: World) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda query: with_(query, state="x" * 64), "not that of this login"),
-        (lambda query: with_(query, state=""), "not that of this login"),
+        (lambda query: with_(query, state="x" * 64), "does not belong to this login"),
+        (lambda query: with_(query, state=""), "does not belong to this login"),
         (lambda query: with_(query, iss="https://evil.example"), "not from the authorization"),
-        (lambda query: with_(query, iss=""), "not from the authorization"),  # it has promised one
+        (
+            lambda query: with_(query, iss=""),
+            "not from the authorization",
+        ),  # the metadata promised one
         (lambda query: f"{query}&state=x", "twice"),
         (lambda query: f"{query}&code=x", "twice"),
-        (lambda query: with_(query, code=""), "not that of this login"),
-        (lambda query: with_(query, code="of-somebody-else"), "invalid_grant"),
+        (lambda query: with_(query, code=""), "does not belong to this login"),
+        (lambda query: with_(query, code="of-another-login"), "invalid_grant"),
         (lambda query: with_(query, code="", error="access_denied"), "denied in the browser"),
         (lambda query: with_(query, code="", error="<b>"), "it refuses"),
         (lambda _: "", "no answer"),
@@ -88,7 +91,7 @@ def test_an_answer_that_is_not_to_this_login_is_refused(
     there: World, change: Change, expected: str
 ) -> None:
     assert re.search(expected, why(there.log_in(change)))
-    assert isinstance(there.log_in(), LoginDone)  # and the same without the change is taken
+    assert isinstance(there.log_in(), LoginDone)  # the same response without the change is accepted
 
 
 def test_an_answer_is_used_once(there: World) -> None:
@@ -99,14 +102,12 @@ def test_an_answer_is_used_once(there: World) -> None:
         return query
 
     there.log_in(note)
-    assert isinstance(
-        there.log_in(lambda _: queries[0]), LoginFailed
-    )  # of another login: its state
+    assert isinstance(there.log_in(lambda _: queries[0]), LoginFailed)  # the state of another login
     assert len(there.server.forms) == 1  # and the code was not tried
 
 
 def test_a_code_that_was_stolen_and_used_is_refused(there: World) -> None:
-    """The thief has no verifier, so is refused; whoever comes second is refused as well."""
+    """A thief has no verifier and is refused, and so is the owner of the used code."""
 
     def steal(query: str) -> str:
         code = parse_qs(query)["code"][0]
@@ -144,29 +145,29 @@ def test_metadata_of_another_issuer_is_refused(there: World) -> None:
 def test_metadata_of_another_server_is_refused(there: World) -> None:
     there.server.ways.resource = "https://bank.example/mcp"
     assert "another server than itself" in why(there.log_in())
-    there.server.ways.resource = there.server.base  # all that is below it
+    there.server.ways.resource = there.server.base  # for all URLs below it
     assert isinstance(there.log_in(), LoginDone)
     assert there.server.asked[-1]["resource"] == there.server.base
 
 
-def test_a_server_that_does_not_say_where_is_found(there: World) -> None:
+def test_metadata_is_found_without_a_challenge(there: World) -> None:
     there.server.ways.says_where = False
     assert isinstance(there.log_in(), LoginDone)
 
 
-def test_a_server_that_is_none_of_oauth_says_so(there: World) -> None:
+def test_invalid_metadata_is_an_error(there: World) -> None:
     path = "/.well-known/oauth-authorization-server/tenant"
     for text, expected in [("{", "cannot be read"), ("{}", "cannot be read")]:
         there.server.ways.documents[path] = text
         assert expected in why(there.log_in())
 
 
-# ------------------------------------------------------------------------------------ who we are
+# ------------------------------------------------------------------------------- client identity
 def test_a_registered_client_is_kept(there: World) -> None:
     there.log_in()
     there.log_in()
     assert len(there.server.clients) == 1
-    there.log_in(begin=LoginStart(port=PORT + 1))  # which is another address
+    there.log_in(begin=LoginStart(port=PORT + 1))  # another redirect URI
     assert len(there.server.clients) == 2
 
 
@@ -187,14 +188,14 @@ def test_a_secret_of_a_client_is_sent_as_was_agreed(there: World, method: str) -
     assert isinstance(there.log_in(), LoginDone)
 
 
-def test_a_way_of_proving_that_we_do_not_know_is_refused(there: World) -> None:
+def test_an_unknown_authentication_method_is_refused(there: World) -> None:
     there.server.ways.secret_method = "private_key_jwt"
-    assert "cannot use" in why(there.log_in())
+    assert "unusable data" in why(there.log_in())
 
 
 def test_a_configured_client_is_used(there: World) -> None:
     there.server.ways.registers = False
-    assert "registers no clients" in why(there.log_in())
+    assert "has no automatic client registration" in why(there.log_in())
     there.server.clients["mine"] = {"redirect_uris": [REDIRECT]}
     assert isinstance(with_given(there, client_id="mine").log_in(), LoginDone)
 
@@ -204,7 +205,9 @@ def test_a_document_is_a_client_where_the_server_knows_documents(there: World) -
     there.server.clients[document] = {"redirect_uris": [REDIRECT]}
     here = with_given(there, client_id_metadata=document)
     assert isinstance(here.log_in(), LoginDone)
-    assert there.server.asked[-1]["client_id"] != document  # it does not, and registers
+    assert (
+        there.server.asked[-1]["client_id"] != document
+    )  # the server does not, so the client is registered
     there.server.ways.knows_documents = True
     assert isinstance(here.log_in(), LoginDone)
     assert there.server.asked[-1]["client_id"] == document
@@ -218,21 +221,21 @@ def test_scopes_that_are_configured_are_asked_for_and_no_others(there: World) ->
     assert "prompt" not in there.server.asked[-1]
 
 
-def test_what_gives_a_refresh_token_is_asked_for_where_there_is_it(there: World) -> None:
+def test_offline_access_is_requested_where_it_is_supported(there: World) -> None:
     there.server.ways.scopes_supported = ("offline_access",)
     there.log_in()
     assert there.server.asked[-1]["scope"] == "tools:read tools:write offline_access"
     assert there.server.asked[-1]["prompt"] == "consent"
 
 
-# ---------------------------------------------------------------------------------- by hand
+# ------------------------------------------------------------------------------- pasted URL
 def test_the_address_may_be_pasted(there: World) -> None:
     assert isinstance(there.log_in(begin=LoginStart(port=0, paste=True)), LoginDone)
     assert there.server.asked[-1]["redirect_uri"] == f"http://127.0.0.1:{PASTE_PORT}/callback"
 
 
 @pytest.mark.parametrize("port", [0, 80, 65_536])
-def test_a_port_that_is_none_is_refused(there: World, port: int) -> None:
+def test_an_invalid_port_is_refused(there: World, port: int) -> None:
     assert "no port" in why(there.log_in(begin=LoginStart(port=port)))
 
 
@@ -254,13 +257,13 @@ def test_a_port_that_is_none_is_refused(there: World, port: int) -> None:
 def test_an_answer_without_a_token_is_no_login(there: World, answer: tuple[int, bytes]) -> None:
     there.server.ways.token_answer = answer
     outcome = there.log_in()
-    if b'"refresh_token": ""' in answer[1]:  # which is none
+    if b'"refresh_token": ""' in answer[1]:  # not a token
         assert outcome == LoginDone(scopes=("tools:read", "tools:write"), renewable=False)
     else:
         assert isinstance(outcome, LoginFailed)
 
 
-# --------------------------------------------------------------------------------------- and out
+# ----------------------------------------------------------------------------------------- logout
 def test_a_logout_revokes_and_forgets(there: World) -> None:
     there.log_in()
     token = there.token()
@@ -269,7 +272,7 @@ def test_a_logout_revokes_and_forgets(there: World) -> None:
     assert there.log_out() == LoginDone(revoked=False)  # there is nothing left
 
 
-def test_a_logout_forgets_also_when_nobody_revokes(there: World) -> None:
+def test_a_logout_removes_the_login_also_without_revocation(there: World) -> None:
     there.log_in()
     there.server.clients.clear()
     assert there.log_out() == LoginDone(revoked=False)

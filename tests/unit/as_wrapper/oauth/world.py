@@ -1,4 +1,4 @@
-"""Running authorization server, token store, person with a browser, and the login helper."""
+"""Authorization server, token store, person with a browser, and the program of the login."""
 
 import asyncio
 import base64
@@ -43,7 +43,7 @@ class World:
     given: OAuthSessionFile
     trusted: ssl.SSLContext
     ca_pem: bytes
-    seen: bytearray = field(default_factory=bytearray)  # by the command, of the helper
+    seen: bytearray = field(default_factory=bytearray)  # by the command, from the remote program
     visited: list[str] = field(default_factory=list)
 
     @asynccontextmanager
@@ -57,7 +57,7 @@ class World:
             yield AccessToken(self.given, url or self.server.mcp_url, web_)
 
     def token(self) -> str:
-        """Return what a request of a new process would be sent with."""
+        """Return the token with which a new process would send a request."""
 
         async def ask() -> str:
             async with self.access() as access:
@@ -66,7 +66,7 @@ class World:
         return asyncio.run(ask())
 
     def browse(self, url: str) -> str:
-        """Open a URL as a person does; return the query with which it leads back."""
+        """Open a URL as a person does; return the query of its redirect."""
         self.visited.append(url)
         parts = urlsplit(url)
         there = http.client.HTTPSConnection(parts.netloc, context=self.trusted)
@@ -78,14 +78,14 @@ class World:
     def log_in(
         self, change: Change = lambda query: query, begin: LoginStart | None = None
     ) -> LoginDone | LoginFailed:
-        """Log in; `change` is what somebody in between makes of the answer."""
+        """Log in; `change` is applied to the response, as by an attacker in between."""
         return self.talk(login_pipe.LOGIN, begin or LoginStart(port=PORT), change)
 
     def log_out(self) -> LoginDone | LoginFailed:
         return self.talk(login_pipe.LOGOUT, None, str)
 
     def talk(self, verb: str, begin: LoginStart | None, change: Change) -> LoginDone | LoginFailed:
-        """Run the helper, and beside it a person who does what `mcpwrap login` says."""
+        """Run the program, and beside it a person who does what `mcpwrap login` says."""
         to_helper, to_person = os.pipe(), os.pipe()
         with (
             os.fdopen(to_helper[0], "rb", buffering=0) as heard,
@@ -117,7 +117,7 @@ class World:
 
 @contextmanager
 def world(folder: Path, ways: Ways | None = None) -> Iterator[World]:
-    """Serve for the time of the block, in a thread of its own: the helper waits for the person."""
+    """Serve during the block, in a separate thread: the program waits for the person."""
     authority = trustme.CA()
     own, trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(own)
@@ -142,13 +142,13 @@ def serving(app: web.Application, certificate: ssl.SSLContext) -> Iterator[int]:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "localhost", 0, ssl_context=certificate).start()
-        # An event, since a loop that is told to stop while it begins runs on.
+        # An event, since a loop that is stopped while it starts would run on.
         loop, is_over = asyncio.get_running_loop(), asyncio.Event()
         begun.put((runner.addresses[0][1], lambda: loop.call_soon_threadsafe(is_over.set)))
         await is_over.wait()
         await runner.cleanup()
-        # By TLS that only asks the client to close as well: a loop that is closed before it has
-        # leaves sockets, of which a later test is warned, whenever they are collected.
+        # With TLS the cleanup only asks the client to close: a loop that is closed before that is
+        # done leaves sockets, and their collection causes a warning in a later test.
         for transport in list(loop._transports.values()):  # type: ignore[attr-defined]
             transport.abort()
         await asyncio.sleep(0)
@@ -164,6 +164,6 @@ def serving(app: web.Application, certificate: ssl.SSLContext) -> Iterator[int]:
 
 
 def with_given(world_: World, **fields: object) -> World:
-    """Return the same world, where something else is configured."""
+    """Return the same world with other OAuth settings."""
     given = msgspec.structs.replace(world_.given, **fields)
     return World(world_.server, given, world_.trusted, world_.ca_pem)

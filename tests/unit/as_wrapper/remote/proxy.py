@@ -1,4 +1,4 @@
-"""HTTP proxy as servers have one: CONNECT to any host, or a refusal."""
+"""HTTP proxy like that of servers: CONNECT to any host, or a refusal."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Proxy:
-    """Proxy that answers CONNECT with `status`, and if that is 200 leads to local port `port`."""
+    """Proxy that answers CONNECT with `status`, and with 200 connects to the local port `port`."""
 
     port: int
     status: int
@@ -34,7 +34,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def proxy(port: int, status: int = 200) -> AsyncIterator[Proxy]:
-    """Serve for the time of the block."""
+    """Serve during the block."""
     one = Proxy(port, status)
     listener = await asyncio.start_server(one.take, "127.0.0.1", 0)
     one.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"

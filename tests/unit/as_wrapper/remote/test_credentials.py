@@ -1,4 +1,4 @@
-"""Credential headers of the wrapper's file: sent with each request, and redacted in all output."""
+"""Credential headers from the file: sent with each request, and redacted in all output."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ async def test_a_new_secret_is_that_of_the_next_request(tmp_path: Path) -> None:
         assert there.seen[0].headers["authorization"] == f"Bearer {FIRST}"
         assert there.seen[0].headers["x-team"] == "blue"
         assert FIRST not in str(first)
-        assert SECOND in str(first)  # of tomorrow: not known yet, and harmless
+        assert SECOND in str(first)  # not known yet, and harmless
         write(path, Authorization=f"Bearer {SECOND}", X_Team="blue")
         second = await alice.ask(modern(2))
         assert there.seen[1].headers["authorization"] == f"Bearer {SECOND}"
@@ -92,10 +92,12 @@ async def test_without_its_credential_nothing_is_sent(tmp_path: Path, text: str 
 @pytest.mark.parametrize(
     ("name", "value"), [("X-Key", "a\nb"), ("X-Key", "a\x00b"), ("X Key", "a"), ("", "a")]
 )
-def test_what_no_header_can_hold_is_not_sent(tmp_path: Path, name: str, value: str) -> None:
+def test_a_value_that_is_invalid_in_a_header_is_not_sent(
+    tmp_path: Path, name: str, value: str
+) -> None:
     path = tmp_path / "h.json"
     path.write_text(json.dumps({name: value}))
-    with pytest.raises(RemoteError, match="has a character too many"):
+    with pytest.raises(RemoteError, match="has a character that is not allowed"):
         Credentials(path).headers()
 
 
@@ -105,7 +107,7 @@ def test_what_no_header_can_hold_is_not_sent(tmp_path: Path, name: str, value: s
         ("Bearer 0123456789ab", "x 0123456789ab y", "x [redacted H] y"),
         ("a passphrase of words", "a passphrase of words", "[redacted H]"),
         ("Bearer 1234", "1234 Bearer 1234", "1234 [redacted H]"),  # too short to stand alone
-        ("user:password1", "password1", "password1"),  # which part is secret nobody says
+        ("user:password1", "password1", "password1"),  # it is not known which part is secret
     ],
 )
 def test_what_is_redacted(tmp_path: Path, value: str, line: str, clean: str) -> None:

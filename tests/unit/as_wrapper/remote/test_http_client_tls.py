@@ -55,17 +55,17 @@ async def test_a_credential_goes_through_the_proxy_and_not_to_it(
     async with server(as_usual, serving(authority, "mcp.example")) as there:
         port = int(URL(there.url).port or 0)
         async with (
-            proxy(port) as way_out,
+            proxy(port) as proxied,
             agent(
                 "https://mcp.example/mcp",
-                proxy=way_out.url,
+                proxy=proxied.url,
                 verify=trusted(ca_file),
                 headers=headers,
             ) as alice,
         ):
             assert "result" in await alice.ask(modern(1))
             assert there.seen[0].headers["authorization"] == f"Bearer {CANARY}"
-            (head,) = way_out.heads
+            (head,) = proxied.heads
             assert head.startswith(b"CONNECT mcp.example:443 HTTP/1.1\r\n")
             assert CANARY.encode() not in head
 
@@ -93,10 +93,10 @@ async def test_a_certificate_that_does_not_verify_is_an_error(
     issuer = authority if is_known else trustme.CA()
     async with server(as_usual, serving(issuer, name, not_after=not_after)) as there:
         async with (
-            proxy(int(URL(there.url).port or 0)) as way_out,
+            proxy(int(URL(there.url).port or 0)) as proxied,
             agent(
                 "https://mcp.example/",
-                proxy=way_out.url,
+                proxy=proxied.url,
                 verify=trusted(ca_file),
                 headers=headers,
             ) as alice,
@@ -138,8 +138,8 @@ async def test_a_server_without_tls_is_an_error(ca_file: str) -> None:
 @played
 async def test_what_the_proxy_refuses_is_an_error(status: int, words: str, ca_file: str) -> None:
     async with (
-        proxy(0, status) as way_out,
-        agent("https://mcp.example/", proxy=way_out.url, verify=trusted(ca_file)) as alice,
+        proxy(0, status) as proxied,
+        agent("https://mcp.example/", proxy=proxied.url, verify=trusted(ca_file)) as alice,
     ):
         heard = await alice.ask(modern(1))
         assert heard["error"]["message"] == f"The proxy {words}"
@@ -147,11 +147,11 @@ async def test_what_the_proxy_refuses_is_an_error(status: int, words: str, ca_fi
 
 @played
 async def test_without_its_proxy_it_reaches_nothing(ca_file: str) -> None:
-    async with proxy(0) as way_out:
-        url = way_out.url
+    async with proxy(0) as closed:
+        url = closed.url
     async with agent("https://mcp.example/", proxy=url, verify=trusted(ca_file)) as alice:
         heard = await alice.ask(modern(1))
-        words = "The proxy to the remote server is down: Connection refused"
+        words = "The proxy to the remote server is down: Connection refused [E-REMOTE-UNREACHABLE]"
         assert heard["error"]["message"] == words
 
 
@@ -174,11 +174,11 @@ def test_the_proxy_is_that_of_the_variables(
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x/", "/mcp", "https:///x", "http://[x"])
-def test_what_is_no_url_is_refused(url: str) -> None:
-    with pytest.raises(RemoteError, match="none of HTTP"):
+def test_an_invalid_url_is_refused(url: str) -> None:
+    with pytest.raises(RemoteError, match="is not an HTTP URL"):
         upstream_target(url)
 
 
 def test_certificates_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RemoteError, match="certificates cannot be read"):
+    with pytest.raises(RemoteError, match="certificates of the authorities cannot be read"):
         trusted(str(tmp_path / "none"))

@@ -1,4 +1,4 @@
-"""The program as its wrapper starts it: variables, three pipes, and no unix socket."""
+"""Remote program as its wrapper starts it: variables, three pipes, and no unix socket."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import mcpwrap
 from tests.unit.as_wrapper.remote.world import PATIENCE_S, as_usual, modern, played, server
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)
-# What the wrapper does before it becomes the program, as far as that concerns it.
+# The preparations of the wrapper before execve(2) that affect the program.
 _START = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -52,24 +52,26 @@ async def test_lines_in_and_lines_out(tmp_path: Path) -> None:
 
 
 @played
-async def test_a_program_without_a_place_to_go_says_so() -> None:
+async def test_a_program_without_a_url_fails() -> None:
     out, err, status = await run(b"")
     assert (out, status) == (b"", 1)
-    assert err == b"mcpwrap-remote: The URL of the remote server is none of HTTP\n"
+    assert err == (
+        b"mcpwrap-remote: The URL of the remote server is not an HTTP URL [E-REMOTE-URL]\n"
+    )
 
 
 @played
-async def test_a_mistake_of_ours_quotes_nothing() -> None:
+async def test_a_bug_quotes_nothing() -> None:
     out, err, status = await run(b"no message\n", MCPWRAP_REMOTE="http://127.0.0.1:1/")
     assert (out, status) == (b"", 1)
-    assert err.endswith(b"mcpwrap-remote: a mistake in mcpwrap: ExceptionGroup\n")
+    assert err.endswith(b"mcpwrap-remote: a bug in mcpwrap: ExceptionGroup\n")
     assert b"no message" not in err
 
 
 @played
-async def test_it_trusts_the_file_that_it_is_told_of(tmp_path: Path) -> None:
+async def test_it_trusts_the_configured_file(tmp_path: Path) -> None:
     path = str(tmp_path / "none")
     url = "https://127.0.0.1:1/"
     _, err, status = await run(b"", MCPWRAP_REMOTE=url, SSL_CERT_FILE=path)
-    assert b"authorities' certificates cannot be read" in err
+    assert b"certificates of the authorities cannot be read" in err
     assert status == 1

@@ -35,12 +35,12 @@ from tests.unit.as_wrapper.remote.world import (
 
 # Short enough to wait for, and long enough for what is answered at once.
 SHORT_S = 0.5 * pace.PACE
-LATE = "the one that is slow"
+LATE = "slow"
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each limit be short."""
+    """Make each timeout short."""
     for module in ("http_client", "response_body"):
         monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", SHORT_S)
     for name in ("GREETING_S", "NOTE_S", "CANCELLED_S"):
@@ -94,9 +94,9 @@ class Hung:
 
 
 SLOW = {
-    "silent": f"says nothing for {SHORT_S:g} s",
-    "head_alone": f"begun its answer, and not ended it within {SHORT_S:g} s",
-    "drop_by_drop": f"begun its answer, and not ended it within {SHORT_S:g} s",
+    "silent": f"has sent nothing for {SHORT_S:g} s [E-REMOTE-TIMEOUT]",
+    "head_alone": f"begun its response, and not ended it within {SHORT_S:g} s [E-REMOTE-TIMEOUT]",
+    "drop_by_drop": f"begun its response, and not ended it within {SHORT_S:g} s [E-REMOTE-TIMEOUT]",
     "refused_without_end": "has failed (HTTP 500 Internal Server Error)",
 }
 
@@ -105,7 +105,7 @@ SLOW = {
 @pytest.mark.parametrize("way", SLOW)
 @pytest.mark.parametrize("call", [modern, request])
 @played
-async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: object) -> None:
+async def test_a_timeout_is_an_error_and_closes_the_connection(way: str, call: object) -> None:
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -119,7 +119,7 @@ async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: ob
             await alice.shake_hands()
         asks = modern if call is modern else request
         await alice.say(asks(1, name=LATE), asks(2))
-        assert (await alice.hear())["id"] == 2  # others go on meanwhile
+        assert (await alice.hear())["id"] == 2  # other requests go on meanwhile
         heard = await alice.hear()
         assert (heard["id"], heard["error"]["code"]) == (1, -32603)
         assert SLOW[way] in heard["error"]["message"]
@@ -130,13 +130,13 @@ async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: ob
 
 @pytest.mark.parametrize("silent", ["server", "server behind a proxy", "proxy"])
 @played
-async def test_who_takes_a_connection_and_says_nothing_of_tls_cannot_be_reached(
+async def test_a_peer_without_a_tls_handshake_cannot_be_reached(
     monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
     monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.CONNECT_S", SHORT_S)
     verify = ssl.create_default_context()
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        port = silent_server.getsockname()[1]
         async with proxy(port) as between:
             here = f"127.0.0.1:{port}"
             url, by = {
@@ -151,7 +151,7 @@ async def test_who_takes_a_connection_and_says_nothing_of_tls_cannot_be_reached(
 
 @pytest.mark.parametrize("way", ["head", "body", "drops"])
 @played
-async def test_what_is_slow_within_the_limit_arrives(
+async def test_a_slow_response_within_the_timeout_arrives(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     for module in ("http_client", "response_body"):
@@ -195,7 +195,7 @@ async def test_a_stream_may_be_silent_for_longer_than_any_limit(call: object) ->
 @pytest.mark.parametrize("way", ["silent", "stream_alone"])
 @pytest.mark.parametrize("greeting", [HELLO, modern(0, "server/discover")])
 @played
-async def test_a_greeting_has_less_time_whatever_it_is_answered_with(
+async def test_a_greeting_has_a_shorter_timeout(
     monkeypatch: pytest.MonkeyPatch, way: str, greeting: dict[str, object]
 ) -> None:
     monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
@@ -209,15 +209,16 @@ async def test_a_greeting_has_less_time_whatever_it_is_answered_with(
 
     async with server(handle) as there, agent(there.url) as alice:
         heard = await alice.ask(greeting)
-        assert heard["error"]["message"] == f"The remote server says nothing for {SHORT_S:g} s"
+        message = f"The remote server has sent nothing for {SHORT_S:g} s [E-REMOTE-TIMEOUT]"
+        assert heard["error"]["message"] == message
 
 
 @pytest.mark.usefixtures("hasty")
 @played
-async def test_a_notification_that_is_never_taken_holds_up_nobody_for_long(
+async def test_a_notification_without_a_response_delays_requests_only_until_its_timeout(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """After the one that ends the handshake the others have to wait for it."""
+    """All requests wait for the notification that ends the handshake."""
     monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
     hung = Hung()
 
@@ -231,17 +232,17 @@ async def test_a_notification_that_is_never_taken_holds_up_nobody_for_long(
         assert (await alice.ask(request(1)))["result"] == {"content": []}
         async with asyncio.timeout(PATIENCE_S):
             await hung.left.wait()
-    said = "what the agent sent did not arrive: The remote server says nothing for"
+    said = "response of the agent was not delivered: The remote server has sent nothing for"
     assert said in capfd.readouterr().err
 
 
-# ------------------------------------------------------------------ what the agent has given up
+# ------------------------------------------------------------------------ cancelled requests
 @pytest.mark.usefixtures("hasty")
 @played
-async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
+async def test_a_cancelled_request_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Servers that obey say nothing more, and many leave its stream open."""
+    """A server that obeys sends nothing more, and many leave the stream open."""
     monkeypatch.setattr(dispatcher, "_AT_ONCE", 1)
     hung = Hung()
 
@@ -255,15 +256,15 @@ async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
         await alice.say(request(1), note("notifications/cancelled", requestId=1), request(2))
         heard = await alice.hear()
         assert (heard["id"], heard["error"]["message"]) == (1, timeouts.CANCELLED)
-        assert (await alice.hear())["id"] == 2  # for which there was no room before
+        assert (await alice.hear())["id"] == 2  # its limit was used up before
         async with asyncio.timeout(PATIENCE_S):
             await hung.left.wait()
 
 
 @pytest.mark.usefixtures("hasty")
 @played
-async def test_the_rest_of_its_batch_is_waited_for() -> None:
-    """And all of a batch that was cancelled is let go, one by one."""
+async def test_the_rest_of_a_cancelled_batch_goes_on() -> None:
+    """Requests of a batch that are all cancelled expire one by one."""
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:

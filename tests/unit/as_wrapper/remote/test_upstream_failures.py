@@ -64,7 +64,7 @@ async def test_an_http_error_has_its_cause(status: int, words: str) -> None:
         assert told == ({"status": status, **challenge} if status >= 400 else None)
         untagged = await alice.ask(modern(2))
         assert "data" not in untagged["error"]
-        assert len(there.seen) == 2  # nobody went elsewhere
+        assert len(there.seen) == 2  # the redirect was not followed
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ async def test_an_http_error_has_its_cause(status: int, words: str) -> None:
         (lambda: _response(content_type="application/json"), "not the JSON of a message"),
         (lambda: web.json_response({"jsonrpc": "2.0"}), "ended before its answer"),
         (lambda: web.json_response([1, "x", None]), "ended before its answer"),
-        (accepted, "has accepted the request, and gives no answer"),
-        (lambda: web.Response(headers={"X": "x" * 9000}), "is no HTTP that can be read"),
+        (accepted, "has accepted the request, but sends no response [E-REMOTE-RESPONSE]"),
+        (lambda: web.Response(headers={"X": "x" * 9000}), "is not valid HTTP [E-REMOTE-RESPONSE]"),
         (
             lambda: web.json_response({"error": "invalid_token"}, status=400),  # of OAuth
             "refuses this (HTTP 400 Bad Request)",
@@ -91,7 +91,9 @@ async def test_an_http_error_has_its_cause(status: int, words: str) -> None:
     ],
 )
 @played
-async def test_what_is_no_message_is_an_error(response: type[web.Response], words: str) -> None:
+async def test_a_response_that_is_not_a_message_is_an_error(
+    response: type[web.Response], words: str
+) -> None:
     async def handle(asked: Asked) -> web.StreamResponse:
         return response()
 
@@ -103,7 +105,7 @@ async def test_what_is_no_message_is_an_error(response: type[web.Response], word
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Let a line be of 64 KiB at most."""
+    """Set the maximum length of a line to 64 KiB."""
     size = 65_536
     monkeypatch.setattr(framing, "MAX_LINE_BYTES", size)
     monkeypatch.setattr(upstream_session, "MAX_LINE_BYTES", size)
@@ -146,7 +148,7 @@ async def test_a_large_message_passes_either_way(size: int) -> None:
 
 
 @played
-async def test_what_is_compressed_is_read() -> None:
+async def test_a_compressed_response_is_read() -> None:
     async def handle(asked: Asked) -> web.StreamResponse:
         assert asked.headers["accept-encoding"] == "identity"
         response = answer(asked)
@@ -159,23 +161,26 @@ async def test_what_is_compressed_is_read() -> None:
 
 @played
 async def test_a_server_that_is_down_is_an_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
     async with agent(f"http://127.0.0.1:{port}/") as alice:
         heard = await alice.ask(modern(1, _meta=TAG))
         assert heard["error"] == {
             "code": -32603,
-            "message": "The remote server cannot be reached: Connection refused",
+            "message": (
+                "The remote server cannot be reached: Connection refused [E-REMOTE-UNREACHABLE]"
+            ),
         }
         await alice.say(HELLO)
         assert "Connection refused" in (await alice.hear())["error"]["message"]
 
 
 @played
-async def test_a_name_that_nobody_knows_is_an_error() -> None:
+async def test_an_unknown_name_is_an_error() -> None:
     async with agent("http://nobody.invalid/") as alice:
         heard = await alice.ask(modern(1))
-        assert heard["error"]["message"] == "The name of the remote server is not known"
+        message = "The name of the remote server cannot be resolved [E-REMOTE-UNREACHABLE]"
+        assert heard["error"]["message"] == message
 
 
 @played
@@ -191,7 +196,7 @@ async def test_a_server_that_hangs_up_is_an_error() -> None:
 
 
 @played
-async def test_who_asks_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_requests_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "_MAX_WAITING", 3)
     monkeypatch.setattr(dispatcher, "_AT_ONCE", 2)
     may_answer = asyncio.Event()
@@ -204,14 +209,17 @@ async def test_who_asks_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPa
         await alice.say(*(modern(n) for n in range(1, 6)))
         heard = await alice.hear()
         assert heard["id"] == 5
-        assert "requests wait for the remote server already" in heard["error"]["message"]
+        assert (
+            "requests wait for the remote server already [E-REMOTE-BUSY]"
+            in heard["error"]["message"]
+        )
         assert len(there.seen) <= 2
         may_answer.set()
         assert sorted([(await alice.hear())["id"] for _ in range(4)]) == [1, 2, 3, 4]
 
 
 @played
-async def test_a_notification_that_is_lost_is_told_to_the_journal(
+async def test_a_lost_notification_is_logged(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -225,7 +233,8 @@ async def test_a_notification_that_is_lost_is_told_to_the_journal(
         await there.next("notifications/progress")
         assert (await alice.ask(request(1)))["id"] == 1
     said = capfd.readouterr().err
-    assert said.startswith("what the agent sent did not arrive: The remote server has failed")
+    line = "a notification or response of the agent was not delivered: The remote server has failed"
+    assert said.startswith(line)
     assert CANARY not in said
 
 
@@ -237,7 +246,8 @@ async def test_a_line_without_end_ends_the_session(small: int) -> None:
                 "mcpwrap.core.protocol.framing.LineBuffer.__init__.__defaults__", (small,)
             )
             await alice.say(modern(1, text="x" * small))
-            assert await alice.end() == "The agent has written a line of over 64 MiB"
+            why = "The agent has sent a line of over 64 MiB [E-REMOTE-LINE-SIZE]"
+            assert await alice.end() == why
 
 
 @played
@@ -251,7 +261,7 @@ async def test_an_agent_that_has_gone_ends_it() -> None:
 
 @played
 async def test_an_agent_that_does_not_read_stops_no_other_work() -> None:
-    """It writes on, and reads all of it later."""
+    """The agent goes on writing, and reads everything later."""
 
     async def handle(asked: Asked) -> web.StreamResponse:
         return answer(asked, {"text": "x" * 50_000})
@@ -266,7 +276,7 @@ async def test_an_agent_that_does_not_read_stops_no_other_work() -> None:
 
 
 @played
-async def test_whoever_gives_up_leaves_no_half_line() -> None:
+async def test_a_cancelled_request_leaves_no_half_line() -> None:
     async def handle(asked: Asked) -> web.StreamResponse:
         events = await stream(asked)
         for n in range(20):

@@ -45,7 +45,7 @@ async def test_a_session_from_its_beginning_to_its_end() -> None:
             assert later.headers["mcp-protocol-version"] == "2025-11-25"
             assert "mcp-method" not in later.headers
         assert there.verbs()[-1] == "DELETE"
-        assert there.verbs().count("GET") == 1  # 405: not asked again
+        assert there.verbs().count("GET") == 1  # 405: not requested again
 
 
 @played
@@ -138,7 +138,7 @@ async def test_a_listener_learns_on_whose_stream_a_message_came() -> None:
 
 @played
 async def test_a_stream_is_taken_up_where_it_ended() -> None:
-    """2025-11-25: a server may close the stream, and be asked again."""
+    """2025-11-25: a server may close the stream, and the client requests it again."""
     asked_again: list[str] = []
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -181,7 +181,7 @@ async def test_a_listener_is_told_that_a_stream_has_ended_so_that_its_agent_asks
         word = await alice.ask(request(9, **TAG))
         assert word["params"]["_meta"] == {"mcpwrap/for": 9, "mcpwrap/closed": True}
         assert await alice.hear() == result(9)
-        assert await alice.ask(request(9)) == result(9)  # of whom no stream is known
+        assert await alice.ask(request(9)) == result(9)  # of a request whose stream is not known
 
 
 async def _told(asked: Asked, message: dict[str, Any]) -> web.StreamResponse:
@@ -193,8 +193,8 @@ async def _told(asked: Asked, message: dict[str, Any]) -> web.StreamResponse:
 @pytest.mark.parametrize(
     ("events", "status", "why"),
     [
-        (b"", 200, "ended before its answer"),  # no id to go on from
-        (b"retry: 1\nid: a\ndata:\n\n", 200, "ended before its answer"),  # each time nothing new
+        (b"", 200, "ended before its answer"),  # no ID to resume from
+        (b"retry: 1\nid: a\ndata:\n\n", 200, "ended before its answer"),  # nothing new at each try
         (b"retry: 1\nid: a\ndata:\n\n", 405, "refuses this (HTTP 405 Method Not Allowed)"),
         (b"retry: 1\nid: a\ndata:\n\n", 500, "has failed (HTTP 500 Internal Server Error)"),
         (b"retry: 1\nid: \x01\ndata:\n\n", 200, "ended before"),  # no header holds it
@@ -279,7 +279,7 @@ async def test_a_session_that_the_server_has_ended_ends_with_words() -> None:
         heard = [await alice.hear(), await alice.hear()]
         assert [one["id"] for one in heard] == [1, 2]
         assert all("has ended the session" in one["error"]["message"] for one in heard)
-        # By which an agent that speaks HTTP knows that it has to begin anew.
+        # By this an agent that uses HTTP knows that it has to begin a new session.
         assert heard[0]["error"]["data"] == {"mcpwrap/http": {"status": 404}}
         assert "has to begin a new one" in await alice.end()
 

@@ -1,4 +1,4 @@
-"""HTTP+SSE of 2024-11-05: one stream has all answers."""
+"""HTTP+SSE of 2024-11-05: one stream carries all responses."""
 
 import asyncio
 
@@ -75,7 +75,7 @@ async def test_a_session_with_an_old_server(status: int) -> None:
 async def test_nothing_is_sent_to_another_server(endpoint: str) -> None:
     async with server(Old(endpoint)) as there, agent(there.url) as alice:
         heard = await alice.ask(HELLO)
-        words = "The remote server wants messages sent to another server"
+        words = "The remote server names a URL at another server for messages [E-REMOTE-RESPONSE]"
         assert heard["error"]["message"] == words
         assert there.verbs() == ["POST", "GET"]
 

@@ -56,7 +56,7 @@ def error(request_id: int | str | None, code: int, message: str) -> Message:
 
 @dataclass
 class Asked:
-    """One HTTP request, read."""
+    """HTTP request with its parsed body."""
 
     http: web.Request
     body: Any
@@ -83,7 +83,7 @@ class Asked:
 
 @dataclass
 class Server:
-    """Remote server that keeps its requests, and answers each by `handle`."""
+    """Remote server that records its requests, and answers each by `handle`."""
 
     handle: Handle
     url: str = ""
@@ -98,7 +98,7 @@ class Server:
         return await self.handle(asked)
 
     async def next(self, method: str) -> Asked:
-        """Return the next one of a method of MCP's, or of HTTP's."""
+        """Return the next request with a method of MCP or of HTTP."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 asked = await self.came.get()
@@ -111,7 +111,7 @@ class Server:
 
 @asynccontextmanager
 async def server(handle: Handle, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """Serve for the time of the block."""
+    """Serve during the block."""
     one = Server(handle)
     app = web.Application(client_max_size=2**30)
     app.router.add_route("*", "/{path:.*}", one.take)
@@ -151,7 +151,7 @@ class Agent:
         return await self.hear()
 
     async def shake_hands(self) -> Any:
-        """Begin a session, of which the stream of what comes unasked is open or refused."""
+        """Do the MCP handshake; return the response."""
         answer = await self.ask(HELLO)
         await self.say(INITIALIZED)
         return answer
@@ -183,7 +183,7 @@ async def agent(
     proxy: str = "",
     verify: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Agent]:
-    """Run our program against a URL for the time of the block."""
+    """Run the remote program against a URL during the block."""
     from_agent, write_fd = os.pipe()
     read_fd, to_agent = os.pipe()
     reader = asyncio.StreamReader(limit=2**30)
@@ -222,7 +222,7 @@ def accepted() -> web.Response:
 
 
 async def stream(asked: Asked) -> web.StreamResponse:
-    """Begin a stream of events."""
+    """Begin an event stream."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
     await response.prepare(asked.http)
     return response
@@ -233,7 +233,7 @@ async def send(response: web.StreamResponse, message: Any, head: str = "") -> No
 
 
 async def as_usual(asked: Asked) -> web.StreamResponse:
-    """Answer as a server without a stream of its own does."""
+    """Answer as a server without a standalone stream does."""
     if asked.verb != "POST":
         return web.Response(status=405 if asked.verb == "GET" else 200)
     if asked.method == "initialize":
@@ -244,7 +244,7 @@ async def as_usual(asked: Asked) -> web.StreamResponse:
 
 
 def played(story: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """Return the test that a story is."""
+    """Return a test that runs this coroutine."""
 
     @wraps(story)
     def test(*args: P.args, **kwargs: P.kwargs) -> None:
