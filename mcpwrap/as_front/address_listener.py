@@ -1,4 +1,4 @@
-"""Listening sockets of one server's address, and its connection limit."""
+"""Listening sockets at one server's egress address, and its connection limit."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from mcpwrap.as_front.splice import give_way
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _BACKLOG = 256
-_PAUSE_S = 0.5  # when there is no descriptor left for another connection
+_PAUSE_S = 0.5  # when no descriptor is left for another connection
 Serve = Callable[[socket.socket], Awaitable[None]]
 
 
@@ -21,10 +21,10 @@ class AddressListener:
     """Three sockets of one server (TLS, DNS over UDP and TCP), and their connections."""
 
     def __init__(self, place: ServerEndpoint, events: EventLog) -> None:
-        """Listen, on all three or on none.
+        """Listen on all three sockets, or on none.
 
         Raises:
-            OSError: another program has one of them, or we may not.
+            OSError: another program has one of the ports, or the front may not bind it.
         """
         self.place = place
         self.connections = 0
@@ -43,7 +43,9 @@ class AddressListener:
         bound = socket.socket(socket.AF_INET, kind)
         self._sockets.append(bound)
         bound.settimeout(0)
-        if kind == socket.SOCK_STREAM:  # or connections of before a restart would hold the port
+        if (
+            kind == socket.SOCK_STREAM
+        ):  # else connections from before a restart would block the port
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(self.place.at(port))
         if kind == socket.SOCK_STREAM:
@@ -55,7 +57,7 @@ class AddressListener:
             bound.close()
 
     async def serve(self) -> None:
-        """Serve until cancelled; that ends the connections of this address, and no other's."""
+        """Serve until cancelled, which ends only the connections of this address."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._accept(self._tls, self._serve_tls, tasks))
@@ -72,7 +74,9 @@ class AddressListener:
             try:
                 connection, _ = await loop.sock_accept(listener)
             except OSError as error:
-                log_line(f"{self.place.server}: a connection has to wait: {error}")
+                log_line(
+                    f"{self.place.server}: cannot accept a connection: {error} [E-FRONT-ACCEPT]"
+                )
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if self.connections >= MAX_CONNECTIONS:
@@ -96,8 +100,8 @@ class AddressListener:
             with connection:
                 await serve(connection)
         except OSError:
-            return  # the server has left
-        except Exception:  # noqa: BLE001 - a bug that one server meets must not end the others
+            return  # the server has closed the connection
+        except Exception:  # noqa: BLE001 - a bug at one server must not end the others
             log_line(f"a bug in mcpwrap-front: {traceback.format_exc()}")
         finally:
             self.connections -= 1

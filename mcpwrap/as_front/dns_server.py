@@ -1,4 +1,4 @@
-"""DNS server on port 53 of one address; it resolves each host to that address."""
+"""Sinkhole resolver on port 53 of one address: it answers each host with that address."""
 
 import asyncio
 import socket
@@ -9,19 +9,19 @@ from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.core.egress import dns
 
-_IDLE_S = 10.0  # RFC 7766 section 6.2.3 leaves it to us
+_IDLE_S = 10.0  # RFC 7766 section 6.2.3 does not set a value
 _PAUSE_S = 0.1
 
 
 class Dns:
-    """Synthetic resolver of one server; it logs the names that the server queries."""
+    """Sinkhole resolver of one server. It logs the names that the server queries."""
 
     def __init__(self, place: ServerEndpoint, events: EventLog) -> None:
         self._place = place
         self._events = events
 
     def _answer(self, untrusted: bytes) -> bytes:
-        """Return the answer; an empty one is not sent."""
+        """Return the response packet. An empty one is not sent."""
         answer = dns.answer(untrusted, self._place.address)
         if answer is None:
             return b""
@@ -31,12 +31,12 @@ class Dns:
         return answer.packet
 
     async def serve_udp(self, bound: socket.socket) -> None:
-        """Answer datagrams, one at a time: an answer that finds no room is asked for again."""
+        """Answer datagrams, one at a time. If a response finds no room, the client retries."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 query, peer = await loop.sock_recvfrom(bound, dns.MAX_QUERY_BYTES)
-            except OSError:  # an error of an earlier answer, or no memory
+            except OSError:  # an error of an earlier response, or no memory
                 await asyncio.sleep(_PAUSE_S)
                 continue
             with suppress(OSError):
@@ -45,7 +45,7 @@ class Dns:
             await give_way()
 
     async def serve_tcp(self, connection: socket.socket) -> None:
-        """Answer queries until the server ends, or says nothing for a while (RFC 7766)."""
+        """Answer queries until the server closes the connection, or is idle for 10 s (RFC 7766)."""
         with suppress(TimeoutError, EOFError):
             while True:
                 async with asyncio.timeout(_IDLE_S):

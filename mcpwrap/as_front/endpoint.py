@@ -5,13 +5,13 @@ from ipaddress import IPv4Address
 
 from mcpwrap.core.names import EGRESS_PORT
 
-# Of both ports, at a time. A server opens a few; a runaway one must not take the front from others.
+# Of both ports together. A server opens a few; a runaway one must not block the front for others.
 MAX_CONNECTIONS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Port numbers. Only tests use others, as they may not bind these."""
+    """Port numbers. Only tests use others, because they may not bind these."""
 
     dns: int = 53
     tls: int = 443
@@ -20,12 +20,12 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class ServerEndpoint:
-    """One server and its address, which is all that identifies the server to Squid."""
+    """Server and its egress address, by which alone Squid identifies the server."""
 
     server: str
     address: IPv4Address
     ports: Ports
 
     def at(self, port: int) -> tuple[str, int]:
-        """Return what bind(2) and connect(2) take."""
+        """Return the address for bind(2) and connect(2)."""
         return str(self.address), port

@@ -1,6 +1,6 @@
-"""Egress event log in a file, with a maximum size and a rate limit of each server's events.
+"""Egress event log in a file, with a maximum size and a rate limit for the events of each server.
 
-Both bounds are there so that no server fills the disk.
+Because of both bounds no server can fill the disk.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 PATH = Path("/var/log/mcpwrap/front/events.jsonl")
-# Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.
+# At this size it is renamed to `events.jsonl.old`, which replaces an older one.
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 MAX_EVENTS_PER_S = 20
@@ -31,7 +31,7 @@ class EventRateLimit(log_rate_limit.LogRateLimit):
         self._names_since_s = 0.0
 
     def is_new_name(self, name: str, now_s: float) -> bool:
-        """Say whether this name was not asked for in this minute yet."""
+        """Return whether this name is queried for the first time in this minute."""
         if now_s - self._names_since_s >= _MINUTE_S:
             self._names.clear()
             self._names_since_s = now_s
@@ -53,7 +53,7 @@ class EventLog:
         self.reopen()
 
     def reopen(self) -> None:
-        """Go on in a new file, if the old one has been moved away."""
+        """Continue in a new file, if the old one has been moved away."""
         if self._fd != -1:
             os.close(self._fd)
         self._fd = -1
@@ -61,15 +61,15 @@ class EventLog:
             self._fd = os.open(self._path, _FLAGS, 0o640)
             self._bytes = os.fstat(self._fd).st_size
         except OSError as error:
-            log_line(f"events are not written: {error}")
+            log_line(f"events are not written: {error} [E-FRONT-EVENTS]")
 
     def asked(self, server: str, host: str, detail: str) -> None:
-        """Note a name that the resolver was asked for, if it is the first time in a minute."""
+        """Log a queried name, if it is the first time in a minute."""
         if self._quota_by_server[server].is_new_name(host, time.monotonic()):
             self.note(server, "asked", host, detail)
 
     def note(self, server: str, kind: FrontEventKind, host: str = "", detail: str = "") -> None:
-        """Note an event, or that there are more than are written."""
+        """Log an event; beyond the rate limit, log a count of the events left out."""
         quota = self._quota_by_server[server]
         if quota.admits(time.monotonic()):
             self._write(server, kind, host, detail)
@@ -77,7 +77,7 @@ class EventLog:
             asyncio.get_running_loop().call_later(1.0, self._note_left_out, server)
 
     def forget(self, server: str) -> None:
-        """Forget what is known of a server that is served no more."""
+        """Drop the state of a server that is no longer served."""
         self._note_left_out(server)
         self._quota_by_server.pop(server, None)
 
@@ -98,6 +98,6 @@ class EventLog:
                 self.reopen()
             self._bytes += os.write(self._fd, line)
         except OSError as error:
-            log_line(f"events are not written: {error}")
+            log_line(f"events are not written: {error} [E-FRONT-EVENTS]")
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""Set of addresses listened on, reconciled with the configuration that root has written."""
+"""Set of address listeners, reconciled with the configuration that root has written."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class _Served:
 
 
 class ListenerSet:
-    """Addresses that are listened on. A reload does not touch those that stay the same."""
+    """Listeners by address. A reload does not touch unchanged ones."""
 
     def __init__(
         self, path: Path, ports: Ports, events: EventLog, tasks: asyncio.TaskGroup
@@ -38,17 +38,20 @@ class ListenerSet:
         self._why_not_by_place: dict[ServerEndpoint, str] = {}
 
     async def reload(self) -> None:
-        """Read root's file anew. One that cannot be read changes nothing."""
+        """Read root's file again. An unreadable file changes nothing."""
         try:
             self._front = decode_front(self._path.read_bytes())
             self._why_old = ""
         except (OSError, msgspec.MsgspecError) as error:
-            self._why_old = f"{self._path} cannot be read, what was before it holds: {error}"
+            self._why_old = (
+                f"{self._path} cannot be read, the old configuration stays: {error} "
+                "[E-FRONT-CONFIG]"
+            )
             log_line(self._why_old)
         await self.fit()
 
     async def fit(self) -> None:
-        """Close what is no longer wanted, then listen on what is wanted and could not be before."""
+        """Close unwanted listeners, then open wanted ones, also those that failed before."""
         wanted = self._wanted()
         await self._close([place for place in self._served_by_place if place not in wanted])
         failed_before, self._why_not_by_place = self._why_not_by_place, {}
@@ -56,7 +59,7 @@ class ListenerSet:
             if place not in self._served_by_place:
                 self._open(place)
         for place, why in self._why_not_by_place.items():
-            if failed_before.get(place) != why:  # it is tried again and again, and said once
+            if failed_before.get(place) != why:  # retried in each turn, but logged once
                 log_line(why)
 
     def _wanted(self) -> list[ServerEndpoint]:
@@ -66,7 +69,7 @@ class ListenerSet:
         ]
 
     async def _close(self, places: list[ServerEndpoint]) -> None:
-        """End these whole, so that their addresses are free when this returns."""
+        """End these completely, so that their addresses are free when this returns."""
         ending = [self._served_by_place.pop(place) for place in places]
         for served in ending:
             served.task.cancel()
@@ -79,7 +82,8 @@ class ListenerSet:
         try:
             address = AddressListener(place, self._events)
         except OSError as error:
-            problem = f"{place.server}: cannot listen on {place.address}: {error.strerror}"
+            reason = f"cannot listen on {place.address}: {error.strerror} [E-FRONT-LISTEN]"
+            problem = f"{place.server}: {reason}"
             self._why_not_by_place[place] = problem
             return
         self._served_by_place[place] = _Served(address, self._tasks.create_task(address.serve()))

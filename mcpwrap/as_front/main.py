@@ -26,14 +26,14 @@ class FrontSettings:
 
 
 def main() -> int:
-    """Serve until systemd stops us."""
-    prctl.forbid_dumps()  # it holds no secret, but what servers say to hosts
+    """Serve until systemd stops the unit."""
+    prctl.forbid_dumps()  # it has no secrets, but the traffic between servers and hosts
     asyncio.run(serve(FrontSettings()))
     return 0
 
 
 async def serve(settings: FrontSettings) -> None:
-    """Serve until SIGTERM. SIGHUP: read the configuration anew. SIGUSR1: reopen the events."""
+    """Serve until SIGTERM. SIGHUP: reload the configuration. SIGUSR1: reopen the event log."""
     received: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
@@ -50,14 +50,14 @@ async def serve(settings: FrontSettings) -> None:
                 case signal.SIGUSR1:
                     record.reopen()
                 case _:
-                    await served.fit()  # another program may have left an address by now
+                    await served.fit()  # another program may have released an address by now
             notifier.status(served.status())
             notifier.alive()
         await served.close_all()
 
 
 async def _next(received: asyncio.Queue[signal.Signals]) -> signal.Signals | None:
-    """Return the next signal; nothing when it is time to say that we are alive."""
+    """Return the next signal; None when the watchdog notification is due."""
     try:
         async with asyncio.timeout(_ALIVE_EVERY_S):
             return await received.get()

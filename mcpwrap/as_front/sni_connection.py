@@ -14,8 +14,8 @@ from mcpwrap.core.egress import http_connect, tls_client_hello
 from mcpwrap.core.egress.tls_client_hello import HelloIncomplete, NoName, NotTls, ServerName
 
 HELLO_S = 10.0
-PROXY_S = 90.0  # Squid gives a host 60 (connect_timeout), and then says so
-_LINGER_S = 1.0  # for an alert to be read
+PROXY_S = 90.0  # Squid tries a host for 60 s (connect_timeout), and then responds
+_LINGER_S = 1.0  # for the server to read an alert
 
 
 class Alert(IntEnum):
@@ -27,7 +27,7 @@ class Alert(IntEnum):
 
 
 class Connection:
-    """One TLS connection of one server. If the server breaks it off, OSError is raised."""
+    """TLS connection of one server. If the server breaks it, OSError is raised."""
 
     def __init__(self, server: socket.socket, place: ServerEndpoint, events: EventLog) -> None:
         self._server = server
@@ -36,7 +36,7 @@ class Connection:
         self._from_server = bytearray()
 
     async def run(self) -> None:
-        """Connect the server to the host that it names, if its proxy does."""
+        """Connect the server to the host that it names, if its proxy allows it."""
         tune(self._server)
         name = self._place.server
         match await self._hello():
@@ -53,7 +53,7 @@ class Connection:
                 assert_never(other)
 
     async def _hello(self) -> ServerName | NoName | NotTls | None:
-        """Return what the server wants; nothing if it ends first."""
+        """Return the host of the ClientHello, or what is wrong; None if the server ends first."""
         try:
             async with asyncio.timeout(HELLO_S):
                 return await self._read_hello()
@@ -81,7 +81,7 @@ class Connection:
     async def _reach(self, host: str) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as proxy:
             tune(proxy)
-            match await self._ask(proxy, host):
+            match await self._request(proxy, host):
                 case http_connect.TunnelEstablished(rest):
                     await self._splice(proxy, host, rest)
                 case http_connect.TunnelRefused(status, reason) as denied:
@@ -97,17 +97,17 @@ class Connection:
     def _note_refused(self, host: str, why: str) -> None:
         self._events.note(self._place.server, "refused", host, why)
 
-    async def _ask(
+    async def _request(
         self, proxy: socket.socket, host: str
     ) -> http_connect.TunnelEstablished | http_connect.TunnelRefused | str:
-        """Return the proxy's answer, or why there is none."""
+        """Return the response of the proxy, or why there was no response."""
         try:
             async with asyncio.timeout(PROXY_S):
                 return await self._read_reply(proxy, host)
         except TimeoutError:
             return f"no answer in {PROXY_S:.0f} s"
         except OSError as error:
-            return os.strerror(error.errno) if error.errno else "it broke off"
+            return os.strerror(error.errno) if error.errno else "the connection broke"
 
     async def _read_reply(
         self, proxy: socket.socket, host: str
@@ -141,9 +141,9 @@ class Connection:
             self._events.note(self._place.server, "closed-early", host, why)
 
     async def _alert(self, alert: Alert) -> None:
-        """Say why in a record of TLS (RFC 8446 section 6.2), and let it be read before we close.
+        """Send a TLS alert (RFC 8446 section 6.2), and wait until it is read before the close.
 
-        A close with unread bytes is a reset, which overtakes what was sent.
+        A close with unread bytes is a reset, which overtakes the alert.
         """
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self._server, bytes([21, 3, 3, 0, 2, 2, alert]))

@@ -5,16 +5,16 @@ import socket
 import struct
 from contextlib import suppress
 
-# What a socket of the loopback hands over at once; more is not faster, and is memory.
+# What a loopback socket delivers at once; a larger chunk is not faster, and uses memory.
 CHUNK_BYTES = 128 * 1024
-# Unread, a socket grows to several MiB in the kernel, and a server may have 256 pairs of them.
+# An unread socket buffer grows to several MiB in the kernel, and a server may have 256 pairs.
 _KERNEL_BYTES = 128 * 1024
-_KEEPALIVE_S = 60  # then a peer that went away half-closed is found out; one that is silent is not
+_KEEPALIVE_S = 60  # detects a vanished half-closed peer, and keeps a silent one
 _RESET = struct.pack("ii", 1, 0)  # socket(7), SO_LINGER: a close is a reset
 
 
 def tune(connection: socket.socket) -> None:
-    """Bound what is held, pass on small messages at once, notice a peer that is gone (tcp(7))."""
+    """Bound the buffers, send small messages at once, detect a vanished peer (tcp(7))."""
     connection.settimeout(0)
     for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         connection.setsockopt(socket.SOL_SOCKET, direction, _KERNEL_BYTES)
@@ -24,22 +24,22 @@ def tune(connection: socket.socket) -> None:
 
 
 async def give_way() -> None:
-    """Let others have a turn: what is ready asyncio does at once, and a fast peer is always."""
+    """Let other tasks run: asyncio serves ready sockets at once, and a fast peer is always so."""
     await asyncio.sleep(0)
 
 
 class Splice:
-    """Pair of connections, a server's and the one to its proxy. It has no timeout."""
+    """Splice of the connections to a server and to its proxy. It has no timeout."""
 
     def __init__(self, server: socket.socket, proxy: socket.socket, *, is_answered: bool) -> None:
         self._server = server
         self._proxy = proxy
-        self._is_answered = is_answered  # the host has said something
+        self._is_answered = is_answered  # the host has sent something
         self._has_server_ended = False
-        self.was_left_unanswered = False  # the proxy's side ended first, and in silence
+        self.was_left_unanswered = False  # the proxy's side ended first, without a byte
 
     async def run(self) -> None:
-        """Move bytes until both have ended. What one breaks off is broken off for the other."""
+        """Copy bytes until both have ended. If one connection breaks, the other one is reset."""
         try:
             async with asyncio.TaskGroup() as directions:
                 directions.create_task(self._to_proxy())
@@ -76,11 +76,11 @@ class Splice:
 
 
 async def _send(target: socket.socket, data: bytes) -> None:
-    """Wait until all is taken: no more than one chunk is held for anybody."""
+    """Send all of it: no more than one chunk is buffered in each direction."""
     await asyncio.get_running_loop().sock_sendall(target, data)
     await give_way()
 
 
 def _end(target: socket.socket) -> None:
-    with suppress(OSError):  # it is gone altogether
+    with suppress(OSError):  # it is closed already
         target.shutdown(socket.SHUT_WR)

@@ -1,1 +1,1 @@
-"""RUNS AS nobody: parser of a proposal for root, in a sandbox without files or sockets."""
+"""RUNS AS nobody: proposal reader for root, in a sandbox without files or sockets."""

@@ -1,4 +1,4 @@
-"""Program `mcpwrap-proposal`, which root's `accept` starts: parses a proposal in a sandbox."""
+"""Program `mcpwrap-proposal`, which `mcpwrap accept` starts: parses a proposal in a sandbox."""
 
 import os
 import resource
@@ -13,19 +13,19 @@ from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.unix_socket import memfd
 
 _MAX_WRONG_CHARS = 16 * 1024
-_MEMORY_BYTES = 1024**3  # twice what a file of 1 MiB can come to
+_MEMORY_BYTES = 1024**3  # twice the maximum for a file of 1 MiB
 _LIMITS = (
     (resource.RLIMIT_AS, _MEMORY_BYTES),
     (resource.RLIMIT_CPU, int(proposal_answer.TIMEOUT_S)),
     (resource.RLIMIT_FSIZE, MAX_ANSWER_BYTES),
-    (resource.RLIMIT_NOFILE, 0),  # none but those that are open
+    (resource.RLIMIT_NOFILE, 0),  # no new ones
     (resource.RLIMIT_NPROC, 0),
     (resource.RLIMIT_CORE, 0),
 )
 
 
 def main() -> int:
-    """Read the proposal behind descriptor 0; write behind 1: `core/wire/proposal_answer`."""
+    """Read the proposal from descriptor 0, write a `core/wire/proposal_answer` to 1."""
     prctl.forbid_dumps()
     close_behind()
     answer = proposal_answer.encode(reading(memfd.read_all(0)))
@@ -35,21 +35,21 @@ def main() -> int:
 
 
 def close_behind() -> None:
-    """Shut all files and nearly all system calls, for good. Nothing was read so far.
+    """Enter the sandbox: no files and few system calls, for good. Nothing has been read yet.
 
     Raises:
-        OSError: the kernel refused one of it.
+        OSError: the kernel refused a part of it.
     """
-    door = Filter()
+    seccomp_filter = Filter()
     prctl.gain_nothing()
     landlock.leave((), (), Tcp.REFUSED)
     for limit, value in _LIMITS:
         resource.setrlimit(limit, (value, value))
-    door.enter()
+    seccomp_filter.enter()
 
 
 def reading(untrusted: bytes) -> ProposalAnswer:
-    """Return the servers in a proposal, or what is wrong with it."""
+    """Return the servers of a proposal, or its problems."""
     try:
         return ProposalAnswer(text_by_name=texts_of(untrusted))
     except McpwrapError as error:

@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-proxy or mcpwrap-intercept: health check (watchdog) beside a Squid instance."""
+"""RUNS AS mcpwrap-proxy or mcpwrap-intercept: health check (watchdog) of a Squid instance."""

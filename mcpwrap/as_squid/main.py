@@ -1,9 +1,8 @@
 """Program that executes a Squid instance, beside a child that checks its health (watchdog).
 
 Arguments: the instance, then Squid's command. Squid does not support systemd's watchdog
-(sd_notify(3)). In its place a child in its unit sends a request to the instance's own listener for
-this, at which everything is refused. While the child waits for the answer, it sends nothing to
-systemd.
+(sd_notify(3)). Instead a child in its unit sends requests to a listener of the instance that is for
+this check, and refuses everything. While the child waits for a response, it sends no notification.
 """
 
 import os
@@ -23,14 +22,14 @@ from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 
 _ASK_EVERY_S = 1.0  # a tenth of the unit's WatchdogSec=
-_CONNECT_S = 2.0  # the kernel answers for Squid, also for one that hangs
+_CONNECT_S = 2.0  # the kernel accepts for Squid, even if Squid hangs
 _REQUEST = b"GET http://health.invalid/ HTTP/1.1\r\nHost: health.invalid\r\n\r\n"
 _ANSWER_BYTES = 65536
-_RESERVED_FDS = 200  # twice RESERVED_FD of Squid: with fewer left it takes no connection
+_RESERVED_FDS = 200  # twice RESERVED_FD of Squid: with fewer left it accepts no connection
 
 
 def main() -> None:
-    """Become Squid, beside a child that asks it."""
+    """Fork the health check, and execute Squid."""
     instance, *command = sys.argv[1:]
     squid = os.getpid()
     if os.fork() == 0:
@@ -43,7 +42,7 @@ def main() -> None:
 
 
 def has_no_descriptors_left(pid: int) -> bool:
-    """Say whether a Squid with our limit of descriptors takes no further connection."""
+    """Return whether Squid accepts no further connection, by this process's descriptor limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError):  # it has ended
         return len(list(Path(f"/proc/{pid}/fd").iterdir())) > limit - _RESERVED_FDS
@@ -51,24 +50,24 @@ def has_no_descriptors_left(pid: int) -> bool:
 
 
 def report(health: tuple[str, int], notifier: Notifier, is_full: Callable[[], bool]) -> NoReturn:
-    """Tell systemd that Squid answers, as often as it does; without end."""
+    """Notify systemd at each response of Squid, for ever."""
     while True:
-        # Over one connection: it is most often open already when a flood takes all descriptors.
+        # Over one connection, which is mostly open already when a flood uses up all descriptors.
         with suppress(OSError), socket.create_connection(health, _CONNECT_S) as connection:
             connection.settimeout(_ASK_EVERY_S)
             while _answers(connection, notifier, is_full):
                 notifier.alive()
                 time.sleep(_ASK_EVERY_S)
-        # Squid has read its files anew, they are of an earlier version, or another account has the
-        # port. None of this is a Squid that hangs.
+        # Squid has reloaded, its files are of an earlier version, or another account has the port.
+        # In none of these cases does Squid hang.
         notifier.alive()
         time.sleep(_ASK_EVERY_S)
 
 
 def _answers(connection: socket.socket, notifier: Notifier, is_full: Callable[[], bool]) -> bool:
-    """Wait for an answer, whatever it is; false if Squid closes the connection.
+    """Wait for any response; return False if Squid closes the connection.
 
-    One that has used up its descriptors accepts nobody, and goes on with what it has.
+    A Squid that has used up its descriptors accepts no connection, but serves the open ones.
     """
     connection.sendall(_REQUEST)
     while True:

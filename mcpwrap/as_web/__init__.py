@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-web: the web page on which a person reads and answers pending approvals."""
+"""RUNS AS mcpwrap-web: the web page for reading and answering pending approvals."""

@@ -13,15 +13,15 @@ from mcpwrap.as_web.state import STATE, WebState
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 MAX_BODY_BYTES = 16 * 1024
-_ANSWER_S = 45.0  # to read the form and ask the gate, which takes 30 at the most
+_ANSWER_S = 45.0  # to read the form and to query the gate, which takes 30 at most
 _ID = "{id:[A-Za-z0-9_-]{1,64}}"
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build(state: WebState) -> web.Application:
-    """Return all of it."""
+    """Return the application with its routes and checks."""
     application = web.Application(
-        middlewares=[_say_what_failed, _guard], client_max_size=MAX_BODY_BYTES
+        middlewares=[_report_errors, _guard], client_max_size=MAX_BODY_BYTES
     )
     application[STATE] = state
     application.on_response_prepare.append(_add_headers)
@@ -54,11 +54,11 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 @web.middleware
-async def _say_what_failed(request: web.Request, handler: Next) -> web.StreamResponse:
-    """Make a page of whatever goes wrong; a bug goes to the journal, and its text to nobody."""
+async def _report_errors(request: web.Request, handler: Next) -> web.StreamResponse:
+    """Return a page for every failure. The text of a bug goes to the journal only."""
     response = await _answer(request, handler)
     if not response.prepared:
-        response.force_close()  # one connection, one request: see connections.py
+        response.force_close()  # one request for each connection: see connections.py
     return response
 
 
@@ -72,21 +72,22 @@ async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
             response.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
         return response
     except TimeoutError:
-        return responses.problem(request, 408, "it took too long")
+        return responses.problem(request, 408, "the request took too long [E-WEB-TIMEOUT]")
     except ConnectionError:
         raise
     except Exception:  # noqa: BLE001 - one request must not end the others
         log_line(f"a bug in mcpwrap-web: {traceback.format_exc()}")
-        return responses.problem(request, 500, "mcpwrap-web has met a bug: its journal says more")
+        why = "a bug in mcpwrap-web: its journal has the details [E-WEB-BUG]"
+        return responses.problem(request, 500, why)
 
 
 @web.middleware
 async def _guard(request: web.Request, handler: Next) -> web.StreamResponse:
-    if unheard := request_rules.judge(_head(request), request.app[STATE].hosts):
+    if rejected := request_rules.judge(_head(request), request.app[STATE].hosts):
         if request.method == "POST":
-            responses.note(request, unheard.why)
-        response = responses.problem(request, unheard.status, unheard.why)
-        if unheard.status == 405:
+            responses.note(request, rejected.why)
+        response = responses.problem(request, rejected.status, rejected.why)
+        if rejected.status == 405:
             response.headers[hdrs.ALLOW] = ", ".join(request_rules.METHODS)
         return response
     if request.path == "/events":

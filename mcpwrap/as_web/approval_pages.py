@@ -1,4 +1,4 @@
-"""Handlers of the list of pending calls, of one call in full, and of the answer to it."""
+"""Handlers of the list of pending calls, of one call in full, and of its approval decision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,8 +17,12 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client.approvals import ApprovalRefusedError
 
 NOTICE_S = 20.0
-_GONE = "no such call waits: it was answered, has expired, or is not for you to see"
-_KEPT = ("verdict", "scope", "times", "reason")  # of a form that comes back; never the password
+_GONE = (
+    "no such call waits: it was answered, has expired, or may not be seen by your account "
+    "[E-WEB-NO-SUCH-CALL]"
+)
+_KEPT = ("verdict", "scope", "times", "reason")  # fields of a returned form; not the password
+_LOGGED_OUT = "you are not logged in any more [E-WEB-NOT-LOGGED-IN]"
 Handler = Callable[[web.Request, LoginSession, Viewer], Awaitable[web.StreamResponse]]
 
 
@@ -34,7 +38,7 @@ async def show_list(
 
 
 async def show_piece(request: web.Request, _: LoginSession, viewer: Viewer) -> web.StreamResponse:
-    """`GET /list`: what of the list changes, for the page that shows it."""
+    """`GET /list`: the part of the list page that changes."""
     listing = viewer.cut(await request.app[STATE].gate.listing())
     return responses.page(request, "_calls.html", {"listing": listing})
 
@@ -52,18 +56,18 @@ async def answer(request: web.Request, session: LoginSession, viewer: Viewer) ->
     if call is None:
         return responses.problem(request, 404, _GONE)
     if not forms.is_ours(form, session.csrf):
-        responses.note(request, "without the token of this session")
-        return await _one(request, call, None, "this form is from before: fill in the new one", 403)
+        responses.note(request, "it lacks the token of this session [E-WEB-FORM-EXPIRED]")
+        return await _one(request, call, None, responses.EXPIRED_FORM, 403)
     try:
         decide = forms.decide(form, call.pending.id, session.user)
         done = await request.app[STATE].gate.decide(decide)
     except FormError as error:
         return await _one(request, call, form, str(error), 400)
     except ApprovalRefusedError as error:
-        # Where others were faster, or it has expired, there is nothing to send again.
+        # If another approver was faster, or the call has expired, the form is of no use.
         if error.code in {"gone", "late"}:
             raise
-        # What another call was answered with is not kept for this one.
+        # The fields for another call are not kept for this one.
         kept = None if error.code == "changed" else form
         return await _one(request, call, kept, error.problem, responses.status_of(error))
     session.notice = f"{call.pending.target}: {done.text}"
@@ -76,7 +80,7 @@ async def _call(request: web.Request, viewer: Viewer) -> PendingCall | None:
     try:
         return await request.app[STATE].gate.call(id_, viewer.sees)
     except ApprovalRefusedError as error:
-        if error.code == "gone":  # between the list and the look
+        if error.code == "gone":  # answered after the list was read
             return None
         raise
 
@@ -97,9 +101,9 @@ async def _one(
 def behind_login(
     handler: Handler, *, is_use: bool
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """Return a handler that only those who have logged in get to.
+    """Return a handler that requires a login.
 
-    `is_use` says whether it shows that a person is there; what a page asks for by itself does not.
+    `is_use` is False for requests that an open page sends by itself: they do not renew the session.
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -119,10 +123,10 @@ def behind_login(
 
 def _log_in_first(request: web.Request) -> web.Response:
     if request.method == "POST":
-        responses.note(request, "without a session")
+        responses.note(request, "it belongs to no session [E-WEB-NOT-LOGGED-IN]")
         fix = "log in, and answer again"
-        return responses.problem(request, 401, "you are not logged in any more", fix)
+        return responses.problem(request, 401, _LOGGED_OUT, fix)
     if request.path in {"/list", "/events"}:
-        return responses.problem(request, 401, "you are not logged in any more")
+        return responses.problem(request, 401, _LOGGED_OUT)
     id_ = request.match_info.get("id", "")
     return responses.redirect_to(f"/login?call={id_}" if id_ else "/login")

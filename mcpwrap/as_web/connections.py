@@ -7,9 +7,9 @@ from typing import Self
 
 from aiohttp import web
 
-_PAUSE_S = 0.5  # when there is no descriptor left for another connection
+_PAUSE_S = 0.5  # when no descriptor is left for another connection
 _MAX_LINE_BYTES = 2048
-_MAX_FIELD_BYTES = 4096  # cookies of every other program at 127.0.0.1 come along
+_MAX_FIELD_BYTES = 4096  # the browser also sends the cookies of other programs at 127.0.0.1
 _MAX_FIELDS = 64
 
 
@@ -19,8 +19,8 @@ class WebConnectionLimits:
 
     connections: int = 128
     head_s: float = 10.0
-    whole_s: float = 60.0  # one request and its answer; the gate takes 30 at the most
-    live_s: float = 900.0  # of a page that waits for changes; the browser then connects anew
+    whole_s: float = 60.0  # one request and its response; the gate takes 30 at most
+    live_s: float = 900.0  # of an event stream; the browser then reconnects
 
 
 class WebConnections:
@@ -56,14 +56,14 @@ class WebConnections:
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of open connections."""
         self._forget_closed()
         return len(self._ends)
 
     async def accept(self) -> None:
-        """Accept until cancelled. Where there are too many, the oldest makes room.
+        """Accept until cancelled. At the limit the oldest connection is closed.
 
-        So many that say nothing keep nobody out.
+        So silent connections cannot keep others out.
         """
         loop, server = asyncio.get_running_loop(), self._runner.server
         if server is None:
@@ -81,11 +81,11 @@ class WebConnections:
             self._ends[transport] = loop.call_later(self._limits.whole_s, self._abort, transport)
 
     def _oldest(self) -> asyncio.BaseTransport:
-        """Return the one that makes room; one that waits for changes only if all do."""
+        """Return the connection to evict: an event stream only if all are."""
         return next((one for one in self._ends if one not in self._lasting), next(iter(self._ends)))
 
     def let_last(self, transport: asyncio.BaseTransport | None) -> None:
-        """Give a connection the time of one that waits for changes."""
+        """Give a connection the timeout of an event stream."""
         if transport in self._ends:
             self._ends.pop(transport).cancel()
             loop = asyncio.get_running_loop()

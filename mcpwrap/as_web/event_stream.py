@@ -1,4 +1,4 @@
-"""Server-sent events (SSE), by which an open page learns that its content has changed.
+"""Event stream (SSE), which tells an open page that its content has changed.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -16,13 +16,13 @@ from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.gate_client.approvals import Listing
 
 _CHANGED = b"event: changed\ndata: \n\n"
-_OVER = b"event: over\ndata: \n\n"  # the page loads itself again, and so comes to the login
+_OVER = b"event: over\ndata: \n\n"  # the page reloads, which leads to the login
 _STILL_HERE = b":\n\n"
-_STILL_HERE_EVERY_S = 15.0  # then a browser that has gone is found out
+_STILL_HERE_EVERY_S = 15.0  # the write shows whether the browser has closed the connection
 
 
 async def stream(request: web.Request, _: LoginSession, viewer: Viewer) -> web.StreamResponse:
-    """`GET /events`: a word at the start, and whenever what this person may see has changed."""
+    """`GET /events`: an event at the start, and at each change that this person may see."""
     state = request.app[STATE]
     if state.connections:
         state.connections.let_last(request.transport)
@@ -40,13 +40,13 @@ async def stream(request: web.Request, _: LoginSession, viewer: Viewer) -> web.S
                 shown = seen
             elif not has_changed:
                 await response.write(_STILL_HERE)
-            # It may have changed while we wrote.
-            has_changed = now is not state.live.listing or await _is_told(state.live.changed())
+            # The listing may have changed during the write.
+            has_changed = now is not state.live.listing or await _has_changed(state.live.changed())
         await response.write(_OVER)
     return response
 
 
-async def _is_told(change: Awaitable[None]) -> bool:
+async def _has_changed(change: Awaitable[None]) -> bool:
     try:
         async with asyncio.timeout(_STILL_HERE_EVERY_S):
             await change

@@ -1,4 +1,4 @@
-"""Form parser: fields to values; input that no browser would send is rejected."""
+"""Form parser: fields to values. Input that the page's forms cannot send is rejected."""
 
 import hmac
 import re
@@ -30,7 +30,7 @@ class FormError(ValueError):
 
 
 class LoginForm(msgspec.Struct, frozen=True):
-    """Credentials of a login, and the call to be shown next, or "" for the list."""
+    """Credentials of a login, and the call to show next, or "" for the list."""
 
     user: str
     password: bytes
@@ -38,32 +38,32 @@ class LoginForm(msgspec.Struct, frozen=True):
 
 
 def is_ours(form: Form, token: str) -> bool:
-    """Say whether a form has the token that its page was given."""
+    """Return whether a form has the token of its page."""
     return hmac.compare_digest(form.get("token", "").encode(), token.encode())
 
 
 def credentials(form: Form) -> LoginForm:
-    """Return who logs in.
+    """Return the credentials of a login form.
 
     Raises:
-        FormError: a field is missing, or has what no such field can have.
+        FormError: a field is missing or invalid.
     """
     user, call = form.get("user", ""), form.get("call", "")
     if not _USER.fullmatch(user):
-        raise FormError("give the name of your account")
+        raise FormError("enter the name of your account")
     return LoginForm(user, _password(form), call if ID.fullmatch(call) else "")
 
 
 def decide(form: Form, id_: str, user: str) -> DecideRequest:
-    """Return the answer that was given.
+    """Return the approval decision of a form.
 
     Raises:
-        FormError: a field is missing, or has what no such field can have.
+        FormError: a field is missing or invalid.
     """
     if not _DIGEST.fullmatch(form.get("digest", "")):
-        raise FormError("the form does not say what was shown")
-    verdict = _one_of(Verdict, form.get("verdict", ""), "choose what you answer")
-    scope = _one_of(Scope, form.get("scope", Scope.ONCE), "choose for how long")
+        raise FormError("the form has no valid digest of the call")
+    verdict = _one_of(Verdict, form.get("verdict", ""), "choose a verdict")
+    scope = _one_of(Scope, form.get("scope", Scope.ONCE), "choose how long it is valid")
     return DecideRequest(
         id=id_,
         digest=form["digest"],
@@ -88,16 +88,16 @@ def _one_of(kind: type[_T], text: str, problem: str) -> _T:
 def _times(form: Form) -> int:
     text = form.get("times", "")
     if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_TIMES:
-        raise FormError(f"how often it may run is a number from 1 to {MAX_TIMES}")
+        raise FormError(f"enter how often it may run, a number from 1 to {MAX_TIMES}")
     return int(text)
 
 
 def _password(form: Form) -> bytes:
     password = form.get("password", "").encode()
     if not password:
-        raise FormError("give your password")
+        raise FormError("enter your password")
     if len(password) > MAX_PASSWORD_BYTES or b"\n" in password or b"\r" in password:
-        raise FormError("no password is like that")
+        raise FormError(f"a password is one line of at most {MAX_PASSWORD_BYTES} bytes")
     return password
 
 

@@ -1,4 +1,4 @@
-"""Handlers of login and logout. The gate alone knows passwords."""
+"""Handlers of login and logout. Only the gate can verify passwords."""
 
 from aiohttp import web
 
@@ -20,27 +20,29 @@ async def log_in(request: web.Request) -> web.Response:
     cookie = request.cookies.get(LOGIN_COOKIE, "")
     if not cookie or not forms.is_ours(form, request.app[STATE].login_tokens.of(cookie)):
         call = form.get("call", "")
-        return _page(request, call, "this form is from before: fill in the new one", status=403)
+        return _page(request, call, responses.EXPIRED_FORM, status=403)
     try:
-        given = forms.credentials(form)
+        credentials = forms.credentials(form)
     except FormError as error:
         return _page(request, form.get("call", ""), str(error), status=400)
     try:
-        await request.app[STATE].gate.login(given.user, given.password)
+        await request.app[STATE].gate.login(credentials.user, credentials.password)
     except McpwrapError as error:
         status = responses.status_of(error)
-        return _page(request, given.call, error.problem, error.fix, status=status)
-    return await _let_in(request, given)
+        return _page(request, credentials.call, error.problem, error.fix, status=status)
+    return await _open_session(request, credentials)
 
 
-async def _let_in(request: web.Request, given: LoginForm) -> web.Response:
+async def _open_session(request: web.Request, credentials: LoginForm) -> web.Response:
     state = request.app[STATE]
-    if await state.viewer(given.user) is None:
-        return _page(request, given.call, "there is no such account here", status=403)
+    user, call = credentials.user, credentials.call
+    if await state.viewer(user) is None:
+        problem = "this machine has no such account [E-WEB-ACCOUNT]"
+        return _page(request, call, problem, status=403)
     state.sessions.close(request.cookies.get(SESSION_COOKIE, ""))
-    response = responses.redirect_to(f"/approval/{given.call}" if given.call else "/")
-    # A token of its own for each login: one that somebody planted before is worth nothing.
-    responses.set_cookie(response, SESSION_COOKIE, state.sessions.open(given.user, state.clock()))
+    response = responses.redirect_to(f"/approval/{call}" if call else "/")
+    # A new token for each login: one that an attacker planted before is useless.
+    responses.set_cookie(response, SESSION_COOKIE, state.sessions.open(user, state.clock()))
     response.del_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="Strict")
     return response
 
@@ -49,7 +51,9 @@ async def log_out(request: web.Request) -> web.Response:
     """`POST /logout`."""
     session = responses.find_session(request)
     if session and not forms.is_ours(await read_form(request), session.csrf):
-        return responses.problem(request, 403, "this form is from before", "load the page again")
+        return responses.problem(
+            request, 403, "this form has expired [E-WEB-FORM-EXPIRED]", "reload the page"
+        )
     request.app[STATE].sessions.close(request.cookies.get(SESSION_COOKIE, ""))
     response = responses.redirect_to("/login")
     response.del_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="Strict")
@@ -57,18 +61,18 @@ async def log_out(request: web.Request) -> web.Response:
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """Return the fields of a form. Of a field that came twice nobody knows which one was meant.
+    """Return the fields of a form. A repeated field is refused, since it is ambiguous.
 
     Raises:
-        web.HTTPBadRequest: it cannot be read, or not in one way only.
+        web.HTTPBadRequest: the form cannot be read, or has a field twice.
     """
     try:
         fields = await request.post()
     except ValueError as error:  # not UTF-8, or too many fields
-        raise web.HTTPBadRequest(reason="the form cannot be read") from error
+        raise web.HTTPBadRequest(reason="the form cannot be read [E-WEB-FORM-INVALID]") from error
     form = {name: value for name, value in fields.items() if isinstance(value, str)}
     if len(form) != len(fields):
-        raise web.HTTPBadRequest(reason="a field of the form is there twice")
+        raise web.HTTPBadRequest(reason="the form has a field twice [E-WEB-FORM-INVALID]")
     return form
 
 

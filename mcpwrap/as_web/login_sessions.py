@@ -1,4 +1,4 @@
-"""Login sessions and CSRF tokens. Time is passed in, in seconds of one monotonic clock."""
+"""Login sessions and CSRF tokens. Times are parameters, in seconds of one monotonic clock."""
 
 import hashlib
 import hmac
@@ -7,34 +7,34 @@ from dataclasses import dataclass
 
 MAX_AGE_S = 8 * 3600.0
 MAX_IDLE_S = 30 * 60.0
-MAX_SESSIONS = 64  # of all; the one that was used longest ago makes room
+MAX_SESSIONS = 64  # of all accounts; the least recently used one is closed for a new one
 _TOKEN_BYTES = 32
 
 
 @dataclass(slots=True)
 class LoginSession:
-    """One login. It lets its holder look alone; each answer needs the password again."""
+    """One login, which is valid only for reading: each decision needs the password again."""
 
     user: str
     csrf: str
     begun_at_s: float
     used_at_s: float
-    notice: str = ""  # what the last answer came to, shown for a moment
+    notice: str = ""  # result of the last decision, shown for a moment
     notice_at_s: float = 0.0
 
     def is_over(self, now_s: float) -> bool:
-        """Say whether it has expired."""
+        """Return whether the session has expired."""
         return now_s - self.begun_at_s >= MAX_AGE_S or now_s - self.used_at_s >= MAX_IDLE_S
 
 
 class LoginSessions:
-    """Sessions of this process, by the hash of the token: a comparison leaks nothing of it."""
+    """Sessions of this process, by the hash of the token, so that a lookup leaks no part of it."""
 
     def __init__(self) -> None:
         self._by_digest: dict[bytes, LoginSession] = {}
 
     def open(self, user: str, now_s: float) -> str:
-        """Begin a session, and return its token, which is kept nowhere here."""
+        """Begin a session, and return its token, which is not stored here."""
         self._forget_old(now_s)
         if len(self._by_digest) >= MAX_SESSIONS:
             del self._by_digest[min(self._by_digest, key=lambda d: self._by_digest[d].used_at_s)]
@@ -44,16 +44,16 @@ class LoginSessions:
         return token
 
     def find(self, untrusted_token: str, now_s: float) -> LoginSession | None:
-        """Return the session of a token, unless it is none or has expired."""
+        """Return the session of a token; None if there is no such session, or it has expired."""
         session = self._by_digest.get(_digest(untrusted_token))
         return None if session is None or session.is_over(now_s) else session
 
     def close(self, untrusted_token: str) -> None:
-        """End a session, if it is one."""
+        """End the session of a token, if there is one."""
         self._by_digest.pop(_digest(untrusted_token), None)
 
     def are_any(self, now_s: float) -> bool:
-        """Say whether anybody is logged in."""
+        """Return whether a session is open."""
         self._forget_old(now_s)
         return bool(self._by_digest)
 
@@ -74,10 +74,10 @@ class LoginTokens:
 
     @staticmethod
     def new_cookie() -> str:
-        """Return a cookie's value for a browser that has none yet."""
+        """Return the value of a cookie for a browser that has none yet."""
         return secrets.token_urlsafe(_TOKEN_BYTES)
 
     def of(self, cookie: str) -> str:
-        """Return what the form of a browser with this cookie has in it."""
+        """Return the token for the login form of a browser with this cookie."""
         data = cookie.encode(errors="surrogateescape")
         return hmac.digest(self._key, data, "sha256").hex()

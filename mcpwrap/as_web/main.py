@@ -17,9 +17,9 @@ _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 
 
 def main() -> int:
-    """Serve until systemd stops us, or nobody needs us."""
+    """Serve until systemd stops the unit, or it is idle."""
     prctl.forbid_dumps()  # passwords pass through
-    # A request that cannot be parsed is no event: anybody on the machine may send one.
+    # An unparsable request is not worth a log line: any account of the machine can send one.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     listener = listening_socket(dict(os.environ))  # noqa: TID251 - a main()
     asyncio.run(_until_stopped(listener))
@@ -35,7 +35,7 @@ async def _until_stopped(listener: socket.socket) -> None:
 async def serve(
     listener: socket.socket, settings: WebSettings, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    """Serve until `stop`, or until nobody was logged in or connected for `around.idle_s`."""
+    """Serve until `stop`, or until there was no session and no connection for `idle_s`."""
     state = WebState(listener.getsockname()[1], settings)
     application = build(state)
     async with WebConnections(listener, application, settings.limits) as connections:

@@ -14,12 +14,12 @@ from mcpwrap.core.wire.approval_socket import MAX_REASON_BYTES, MAX_TIMES, MINUT
 
 _FOLDER = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
-# Comparing takes the square of it, and an agent chooses how many lines there are.
+# The time of a comparison is the square of it, and the agent chooses the number of lines.
 MAX_COMPARED_LINES = 1000
 
 
 class Pages:
-    """Templates, and the static files that go with them; all of it read once."""
+    """Templates and static files, which are read once."""
 
     def __init__(self) -> None:
         self._environment = Environment(
@@ -42,7 +42,7 @@ class Pages:
         }
 
     def render(self, template: str, values: dict[str, object]) -> str:
-        """Return one page, or a piece of one."""
+        """Return a page, or a part of one."""
         return self._environment.get_template(template).render(values)
 
 
@@ -59,7 +59,7 @@ def _iso(at: float) -> str:
 
 
 def in_full(call: PendingCall) -> dict[str, object]:
-    """Return what the page of one call shows beside what the list has of it. Takes its time."""
+    """Return the values for the page of one call. A comparison may take long."""
     now, before = pretty(call.seen.question), call.seen.before
     values: dict[str, object] = {"call": call.pending, "seen": call.seen, "arguments": now}
     changed: list[DiffLine] = []

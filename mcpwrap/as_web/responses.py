@@ -9,11 +9,12 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client.approvals import ApprovalRefusedError
 from mcpwrap.linux.systemd.stderr_log import log_line
 
+EXPIRED_FORM = "this form has expired: fill in the new one [E-WEB-FORM-EXPIRED]"
 SESSION_COOKIE = "mcpwrap"
 LOGIN_COOKIE = "mcpwrap-login"
-# Nothing but our own files acts, nothing is kept, and no other page may hold or name ours. With
-# `no-referrer` a browser would send our own forms with `Origin: null` (https://fetch.spec.whatwg.org,
-# "append a request Origin header").
+# Only files of this server run, no cache keeps a page, and no other page may embed or reference it.
+# With `no-referrer` a browser would send the forms of this page with `Origin: null`
+# (https://fetch.spec.whatwg.org, "append a request Origin header").
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -35,7 +36,7 @@ _STATUS_BY_CODE = {
 def page(
     request: web.Request, template: str, values: dict[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page, with what every page has."""
+    """Return a page of a template, with the values that every page has."""
     session = find_session(request)
     common: dict[str, object] = {
         "user": session.user if session else "",
@@ -48,27 +49,27 @@ def page(
 
 
 def problem(request: web.Request, status: int, text: str, fix: str = "") -> web.Response:
-    """Return a page that says what is wrong, and nothing else."""
+    """Return a page with a problem and its fix only."""
     return page(request, "problem.html", {"problem": text, "fix": fix}, status)
 
 
 def note(request: web.Request, why: str) -> None:
-    """Say in the journal that a form was not this page's own. The gate never hears of it."""
+    """Log that a form was not sent by this page. The gate does not receive it."""
     log_line(f"a form for {visible(request.path[:80])} was refused: {why}")
 
 
 def refused(request: web.Request, error: McpwrapError) -> web.Response:
-    """Return a page that says why the gate did not do it, or why it cannot be asked."""
+    """Return a page with the refusal of the gate, or why it cannot be reached."""
     return problem(request, status_of(error), error.problem, error.fix)
 
 
 def status_of(error: McpwrapError) -> int:
-    """Return what HTTP calls it."""
+    """Return the HTTP status of an error."""
     return _STATUS_BY_CODE[error.code] if isinstance(error, ApprovalRefusedError) else 503
 
 
 def redirect_to(path: str) -> web.Response:
-    """Send the browser to another of our pages, by GET."""
+    """Redirect the browser to another page of this server, by GET."""
     return web.Response(status=303, headers={"Location": path})
 
 
@@ -79,8 +80,8 @@ def find_session(request: web.Request) -> LoginSession | None:
 
 
 def set_cookie(response: web.Response, name: str, value: str) -> None:
-    """Give a cookie: for this host, for us alone, and until the browser is closed.
+    """Set a cookie for this host only, hidden from scripts, until the browser is closed.
 
-    Not `Secure`: there is no TLS on the loopback, and not every browser takes one without.
+    Not `Secure`: there is no TLS on the loopback, and not every browser accepts one without TLS.
     """
     response.set_cookie(name, value, path="/", httponly=True, samesite="Strict")

@@ -1,4 +1,4 @@
-"""Shared state of requests: logins, gate client, pages. In memory, gone with the process."""
+"""Shared state of requests: logins, approval client, pages. It is in memory only."""
 
 import asyncio
 import time
@@ -24,14 +24,14 @@ class WebSettings:
     viewer_of: Callable[[str], Viewer | None] = viewer.viewer_of
     clock: Callable[[], float] = time.monotonic
     limits: WebConnectionLimits = field(default_factory=WebConnectionLimits)
-    idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
+    idle_s: float = 300.0  # without a session and a connection; the socket starts the unit again
 
 
 class WebState:
-    """State that outlives a request; one object of this process."""
+    """State that outlives a request; one object for each process."""
 
     def __init__(self, port: int, settings: WebSettings) -> None:
-        # As a browser names us. By any other name somebody else's page asks (DNS rebinding).
+        # The Host that a browser sends. Any other name is of another site (DNS rebinding).
         self.hosts = (f"127.0.0.1:{port}",)
         self.viewer_of = settings.viewer_of
         self.clock = settings.clock
@@ -45,15 +45,15 @@ class WebState:
         self._used_at_s = settings.clock()
 
     def is_idle(self) -> bool:
-        """Say whether nobody has been logged in or connected for long enough."""
+        """Return whether there was no session and no connection for `idle_s`."""
         now_s = self.clock()
         if self.sessions.are_any(now_s) or (self.connections and self.connections.count):
             self._used_at_s = now_s
         return now_s - self._used_at_s >= self._idle_s
 
     async def viewer(self, user: str) -> Viewer | None:
-        """Return what an account may see now; nothing if there is no such account any more."""
-        return await asyncio.to_thread(self.viewer_of, user)  # accounts may come from elsewhere
+        """Return the present read access of an account; None if the account no longer exists."""
+        return await asyncio.to_thread(self.viewer_of, user)  # a lookup may use the network
 
 
 STATE = web.AppKey("state", WebState)

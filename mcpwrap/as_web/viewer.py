@@ -13,18 +13,18 @@ APPROVERS = "mcpwrap-approvers"
 
 
 class Viewer(msgspec.Struct, frozen=True):
-    """Account and its read access. The gate itself decides what the account may answer."""
+    """Account and its read access. Only the gate decides what the account may answer."""
 
     user: str
     uid: int
     sees_all: bool
 
     def sees(self, call: Pending) -> bool:
-        """Say whether a call is one of those that this account may read."""
+        """Return whether this account may read a call."""
         return self.sees_all or call.agent_uid == self.uid
 
     def cut(self, listing: Listing) -> Listing:
-        """Return of a listing what this account may read."""
+        """Return the part of a listing that this account may read."""
         pending = tuple(call for call in listing.pending if self.sees(call))
         paused = tuple(
             agent for agent in listing.paused if self.sees_all or agent.agent_uid == self.uid
@@ -33,7 +33,7 @@ class Viewer(msgspec.Struct, frozen=True):
 
 
 def viewer_of(user: str) -> Viewer | None:
-    """Return what the account may see, by the groups it is in now; nothing if there is none."""
+    """Return the read access of an account, by its present groups; None if it does not exist."""
     try:
         account = pwd.getpwnam(user)
     except KeyError:

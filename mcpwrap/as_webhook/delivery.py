@@ -1,6 +1,6 @@
-"""Delivery of pending approvals to the webhook: a queue, filled from `approve.sock`.
+"""Delivery of pending approvals to the webhook: a queue, filled from the approval socket.
 
-The client of the gate watches pending approvals, and reconnects to the gate.
+The approval client watches the pending approvals, and reconnects to the gate.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError, Listing
 from mcpwrap.linux import accounts
 
-MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
+MAX_QUEUED = 256  # a few lines each; the gate allows one agent far fewer pending approvals
 _RETRY_S = 5.0
 
 
@@ -36,35 +36,40 @@ class WebhookSettings:
 
 
 class WebhookDelivery:
-    """Queue that posts each pending request once, some at a time, the oldest first."""
+    """Queue that posts each pending approval once, several at a time, the oldest first."""
 
-    def __init__(self, settings: WebhookSettings, poster: Poster, of_gate: RateLimitedLog) -> None:
+    def __init__(self, settings: WebhookSettings, poster: Poster, gate_log: RateLimitedLog) -> None:
         self._door = settings.door
         self._poster = poster
-        self._of_gate = of_gate
-        self._waiting = UnseenItems()
+        self._gate_log = gate_log
+        self._unseen = UnseenItems()
         self._queue: asyncio.Queue[Pending] = asyncio.Queue(MAX_QUEUED)
 
     async def watch(self) -> None:
-        """Queue what is new, for good. What is beyond the bound is left out: the page has it."""
-        async for listing in watch_listings(self._door, self._of_gate):
-            for pending in self._waiting.unseen(listing.pending):
+        """Queue new approvals, for ever. Those beyond the limit are left out; the page has them."""
+        async for listing in watch_listings(self._door, self._gate_log):
+            for pending in self._unseen.unseen(listing.pending):
                 self._queue_one(pending)
 
     def _queue_one(self, pending: Pending) -> None:
         try:
             self._queue.put_nowait(pending)
         except asyncio.QueueFull:
-            self._of_gate.note(f"{MAX_QUEUED} requests are still to be posted; not {pending.id}")
+            self._gate_log.note(
+                f"{MAX_QUEUED} requests wait to be posted; {pending.id} is left out "
+                "[E-WEBHOOK-QUEUE-FULL]"
+            )
 
     async def work(self) -> None:
-        """Post what is queued, for good."""
+        """Post queued approvals, for ever."""
         while True:
             pending = await self._queue.get()
             try:
                 await self._post(pending)
             except McpwrapError as error:
-                self._of_gate.note(f"{error.where}: {error.problem}; {pending.id} is not posted")
+                self._gate_log.note(
+                    f"{error.where}: {error.problem}; {pending.id} is not posted [E-WEBHOOK-GATE]"
+                )
 
     async def _post(self, pending: Pending) -> None:
         question = await fetch_question(self._door, pending.id)
@@ -76,13 +81,13 @@ class WebhookDelivery:
             Text(
                 msgspec.json.encode(body),
                 pending.expires_at,
-                lambda: self._waiting.was_pending(pending.id),
+                lambda: self._unseen.was_pending(pending.id),
             )
         )
 
 
 async def serve(settings: WebhookSettings) -> None:
-    """Serve for good. There is nothing to finish: systemd ends it by a signal."""
+    """Serve for ever. There is nothing to finish: systemd ends the process by a signal."""
     async with http_post.session() as http, asyncio.TaskGroup() as tasks:
         poster = Poster(settings.url, settings.key, http, RateLimitedLog())
         webhook = WebhookDelivery(settings, poster, RateLimitedLog())
@@ -92,27 +97,27 @@ async def serve(settings: WebhookSettings) -> None:
 
 
 async def watch_listings(
-    door: str, complaints: RateLimitedLog, *, again_s: float = _RETRY_S
+    door: str, errors: RateLimitedLog, *, again_s: float = _RETRY_S
 ) -> AsyncIterator[Listing]:
-    """Yield what waits, now and whenever it has changed, for good."""
+    """Yield the pending approvals, now and at each change, for ever."""
     while True:
         try:
             with ApprovalConnection(door) as gate:
                 yield await asyncio.to_thread(gate.watch)
-                complaints.mended("the gate says again what waits")
+                errors.mended("the gate sends pending approvals again")
                 while True:
                     await _readable(gate.fileno())
                     yield gate.next_listing()
         except McpwrapError as error:
-            complaints.note(f"{error.where}: {error.problem}")
+            errors.note(f"{error.where}: {error.problem} [E-WEBHOOK-GATE]")
         await asyncio.sleep(again_s)
 
 
 async def fetch_question(door: str, id_: str) -> Question | None:
-    """Return a request in full; None if it waits no longer.
+    """Return the approval document of a pending approval; None if it no longer waits.
 
     Raises:
-        McpwrapError: the gate cannot be asked.
+        McpwrapError: the gate cannot be reached.
     """
     try:
         return await asyncio.to_thread(_question_of, door, id_)
@@ -129,9 +134,9 @@ def _question_of(door: str, id_: str) -> Question:
 
 async def _readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
-    is_there = asyncio.Event()
-    loop.add_reader(fd, is_there.set)
+    is_readable = asyncio.Event()
+    loop.add_reader(fd, is_readable.set)
     try:
-        await is_there.wait()
+        await is_readable.wait()
     finally:
         loop.remove_reader(fd)

@@ -19,7 +19,7 @@ _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 
 
 def main() -> int:
-    """Post until systemd stops us."""
+    """Post until systemd stops the unit."""
     prctl.forbid_dumps()  # it holds the key
     try:
         folder = Path(os.environ["CREDENTIALS_DIRECTORY"])  # noqa: TID251 - a main()
@@ -35,7 +35,7 @@ async def _run(settings: WebhookSettings) -> None:
     notifier = Notifier()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve(settings))
-        notifier.ready(f"posting what waits to {settings.url}")
+        notifier.ready(f"posting pending approvals to {settings.url}")
         while True:
             await asyncio.sleep(_ALIVE_EVERY_S)
             notifier.alive()
@@ -46,17 +46,21 @@ def _url(path: Path) -> str:
         return webhook_file.decode(path.read_bytes()).url
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(
-            f"cannot be read: {error}", where=str(path), fix="`sudo mcpwrap apply` writes it"
+            f"cannot be read: {error}",
+            where=str(path),
+            fix="run `sudo mcpwrap apply`, which writes it",
+            code="E-WEBHOOK-CONFIG",
         ) from error
 
 
 def _key(path: Path) -> bytes:
-    """Return the text of the key without white space around it, as receivers have it."""
+    """Return the text of the key without surrounding white space, as receivers store it."""
     key = path.read_bytes().strip()
     if len(key) < MIN_KEY_CHARS:
         raise UsageError(
             f"{len(key)} characters are too few for a key",
             where="/etc/mcpwrap/webhook.key",
-            fix="remove the file, and `sudo mcpwrap apply` makes one",
+            fix="remove the file and run `sudo mcpwrap apply`, which makes a new one",
+            code="E-WEBHOOK-KEY",
         )
     return key

@@ -1,4 +1,4 @@
-// Keeps the list as it is now, counts down, and takes keys. Without it the pages work, and stand still.
+// Updates the list, counts down, and handles keys. Without it the pages work, but do not update.
 "use strict";
 
 const calls = document.getElementById("calls");
@@ -15,7 +15,7 @@ async function refresh() {
   const answer = await fetch(calls.dataset.piece);
   if (answer.status === 401) return location.reload();
   const piece = new DOMParser().parseFromString(await answer.text(), "text/html");
-  // Where the gate does not answer, the piece is a page that says so.
+  // If the gate does not answer, the piece is a page with that problem.
   const fresh = answer.ok ? piece.body : piece.querySelector(".problem");
   const before = names(calls);
   const held = document.activeElement?.id;
@@ -32,7 +32,7 @@ function follow() {
   source.addEventListener("changed", () => { last = last.then(refresh).catch(() => {}); });
   source.addEventListener("over", () => location.reload());
   source.addEventListener("error", () => {
-    // The browser has given up, so it was refused: the session is over, or the page is restarting.
+    // The browser does not retry after a refusal: the session is over, or the service restarts.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 2000);
   });
 }
@@ -51,7 +51,7 @@ function move(step) {
   all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)]?.focus();
 }
 
-// On the page of a call alone: what is answered is read first.
+// Only on the page of a call: a person reads it before answering.
 function answer(verdict) {
   const choice = document.getElementById(verdict);
   if (!choice) return;

@@ -186,7 +186,8 @@ def test_what_is_not_this_pages_own_form_changes_nothing(
         assert curl(path, ORIGIN, FORM, fields=form)[0] == 404  # and not once more
     assert rows(session) == before + 1
     said = [entry["MESSAGE"] for entry in machine.journal("_SYSTEMD_UNIT=mcpwrap-web.service")]
-    assert f"a form for {path} was refused: the form was not sent by this page" in said
+    why = "the form was not sent by this page [E-WEB-ORIGIN]"
+    assert f"a form for {path} was refused: {why}" in said
 
 
 @only_in_test_all("mutation twins: show that a foreign form is taken where nothing looks at it")

@@ -129,7 +129,7 @@ def complaints(machine: Machine) -> list[tuple[float, str]]:
         (int(entry["__REALTIME_TIMESTAMP"]) / 1e6, str(entry.get("MESSAGE")))
         for entry in machine.journal("-u", UNIT)
     ]
-    return [(at_s, line) for at_s, line in lines if "did not take a POST" in line]
+    return [(at_s, line) for at_s, line in lines if "did not accept a POST" in line]
 
 
 def test_what_is_taken_out_ends(machine: Machine, internet: Internet) -> None:

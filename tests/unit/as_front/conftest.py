@@ -1,4 +1,4 @@
-"""A front for each test; a test has to expect each line that it writes to its journal."""
+"""A front for each test, which must expect each line that the front logs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ MakeWorld = Callable[..., World]
 
 @pytest.fixture
 def make_world(tmp_path: Path) -> Iterator[MakeWorld]:
-    """Return what makes a world with its own limits."""
+    """Return a function that makes a world with its own limits."""
     made: list[World] = []
 
     def make(**limits: float) -> World:
@@ -26,7 +26,7 @@ def make_world(tmp_path: Path) -> Iterator[MakeWorld]:
 
 @pytest.fixture
 def world(make_world: MakeWorld) -> Iterator[World]:
-    """Return a world with nothing running yet, in which the front has no reason to complain."""
+    """Return a world in which the front does not run yet, and will have nothing to log."""
     world = make_world()
     yield world
     if world.journal.exists():

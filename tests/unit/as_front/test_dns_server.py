@@ -1,4 +1,4 @@
-"""DNS resolver of one server: on UDP and TCP, for hosts alone, with one log entry a minute."""
+"""Sinkhole resolver of one server: UDP and TCP, hosts only, one log entry a minute."""
 
 import socket
 import struct
@@ -33,7 +33,7 @@ def framed(packet: bytes) -> bytes:
     return struct.pack(">H", len(packet)) + packet
 
 
-def test_each_server_is_told_its_own_address(world: World) -> None:
+def test_each_server_gets_its_own_address(world: World) -> None:
     world.start("git", "web")
     for server, address in world.address_by_server.items():
         answer = ask(world, server, query("api.example.com"))
@@ -49,13 +49,13 @@ def test_there_is_no_address_of_another_kind(world: World) -> None:
     )
 
 
-def test_what_is_no_query_is_not_answered_and_the_next_one_is(world: World) -> None:
+def test_an_invalid_query_is_not_answered_but_the_next_one_is(world: World) -> None:
     world.start("git")
     with udp(world, "git") as asking:
         for garbage in (b"", b"\xff", b"\xff" * 4096, b"\0" * 65_507):
             asking.send(garbage)
         asking.send(query("api.example.com"))
-        assert asking.recv(999)[:2] == b"\0\0"  # of zeros: no question, and it is told so
+        assert asking.recv(999)[:2] == b"\0\0"  # of zeros: a response that there is no question
         assert asking.recv(999)[:2] == b"\0\7"
 
 
@@ -74,7 +74,7 @@ def test_a_connection_carries_many_queries(world: World) -> None:
 @pytest.mark.parametrize(
     "untrusted", [b"\0", framed(query("a.b"))[:9], b"\xff\xff", framed(b"\xff" * 12)]
 )
-def test_a_connection_that_carries_none_ends(world: World, untrusted: bytes) -> None:
+def test_a_connection_without_a_query_is_closed(world: World, untrusted: bytes) -> None:
     world.start("git")
     asking = world.connect("git", DNS)
     asking.sendall(untrusted)
@@ -109,7 +109,7 @@ def test_a_flood_of_names_is_counted_and_the_other_server_is_noted(world: World)
 
 
 def of_git(event: FrontEvent) -> int:
-    """Return for how many events of git a line stands."""
+    """Return the number of git's events that a line stands for."""
     if event.server != "git":
         return 0
     return int(event.detail.removesuffix(" more")) if event.event == "more" else 1

@@ -32,9 +32,7 @@ def test_a_full_file_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sorted(tmp_path.iterdir()) == [path, tmp_path / "events.jsonl.old"]
 
 
-def test_where_nothing_can_be_written_the_journal_is_told_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_write_is_logged_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     writer = EventLog(tmp_path / "none" / "events.jsonl")
     for _ in range(3):
         writer.note("git", "not-tls")
@@ -45,12 +43,12 @@ def test_where_nothing_can_be_written_the_journal_is_told_once(
     assert lines(tmp_path / "none" / "events.jsonl") == ["now"]
 
 
-def test_a_full_disk_is_told_once_too(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_logged_once_too(capfd: pytest.CaptureFixture[str]) -> None:
     writer = EventLog(Path("/dev/full"))
     for _ in range(3):
         writer.note("git", "not-tls")
     assert capfd.readouterr().err == (
-        "events are not written: [Errno 28] No space left on device\n"
+        "events are not written: [Errno 28] No space left on device [E-FRONT-EVENTS]\n"
     )
 
 
@@ -80,11 +78,11 @@ def test_so_many_a_second_are_admitted_wherever_the_second_begins() -> None:
     admitted = [quota.admits(10.0 + n * 0.01) for n in range(30)]
     assert admitted == [True] * MAX_EVENTS_PER_S + [False] * 10
     assert not quota.admits(10.99)
-    assert quota.admits(11.0)  # the first is a second ago, the second is not
+    assert quota.admits(11.0)  # the first event is a second ago, the second is not
     assert not quota.admits(11.0)
 
 
-def test_what_is_left_out_is_counted_once() -> None:
+def test_events_left_out_are_counted_once() -> None:
     quota = EventRateLimit()
     assert all(quota.admits(10.0) for _ in range(MAX_EVENTS_PER_S))
     firsts = [(quota.admits(10.0), quota.is_first_left_out()) for _ in range(3)]
@@ -102,7 +100,7 @@ def test_a_name_is_new_once_a_minute() -> None:
     assert quota.is_new_name("a", 160.0)
 
 
-def test_names_without_end_take_no_memory_without_end() -> None:
+def test_the_memory_for_names_is_bounded() -> None:
     quota = EventRateLimit()
     assert all(quota.is_new_name(str(n), 100.0) for n in range(5000))
     assert len(quota._names) == 1200

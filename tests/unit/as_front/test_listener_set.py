@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_read_changes_nothing(
         world.configuration.write_text(text)
     status = world.signal()
     assert status.startswith("ready: 1 servers, 1 connections; ")
-    assert "cannot be read, what was before it holds" in status
+    assert "cannot be read, the old configuration stays" in status
     assert world.journal.read_text().startswith(str(world.configuration))
     far.sendall(b"still here")
     assert near.recv(99) == b"still here"
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_changes_nothing(
     assert world.signal() == "ready: 1 servers, 1 connections"
 
 
-def test_a_front_without_its_file_serves_nobody_and_says_so(make_world: MakeWorld) -> None:
+def test_a_front_without_its_file_serves_no_address(make_world: MakeWorld) -> None:
     world = make_world()
     assert world.start().startswith("ready: 0 servers, 0 connections; ")
     assert "No such file" in world.journal.read_text()
@@ -78,14 +78,13 @@ def test_a_front_without_its_file_serves_nobody_and_says_so(make_world: MakeWorl
 
 
 @pytest.mark.parametrize("port", [TLS, DNS])
-def test_an_address_that_another_has_is_taken_once_it_is_free(
-    make_world: MakeWorld, port: int
-) -> None:
+def test_an_address_in_use_is_taken_once_it_is_free(make_world: MakeWorld, port: int) -> None:
     world = make_world()
     world.configure("git", "web")
     address = world.address_by_server["web"]
     with socket.create_server((address, port)):
-        problem = f"web: cannot listen on {address}: Address already in use"
+        reason = "Address already in use [E-FRONT-LISTEN]"
+        problem = f"web: cannot listen on {address}: {reason}"
         assert world.start("git", "web") == f"ready: 1 servers, 0 connections; {problem}"
         assert world.signal() == f"ready: 1 servers, 0 connections; {problem}"
         world.connect("git")
@@ -93,17 +92,17 @@ def test_an_address_that_another_has_is_taken_once_it_is_free(
     assert world.journal.read_text() == problem + "\n"  # once
 
 
-def test_a_server_that_opens_too_many_takes_none_from_others(world: World) -> None:
+def test_too_many_connections_of_a_server_do_not_block_others(world: World) -> None:
     world.start("git", "web")
     squid = world.squid("web")
     held = [world.connect("git", port) for port in [TLS, DNS] * (MAX_CONNECTIONS // 2)]
     while f" {MAX_CONNECTIONS} connections" not in world.signal(signal.SIGUSR1):
-        pass  # two listeners: the last of one may come in after the first beyond of the other
+        pass  # two listeners: one may accept its last after the other has refused its first
     beyond = world.connect("git")
     assert rest_of(beyond) == b""
     assert world.only_event() == ("git", "too-many", "", "256 connections at a time")
     world.spliced("web", squid, HELLO, HOST)
-    held[0].sendall(b"G")  # which is no TLS, and frees a place
+    held[0].sendall(b"G")  # not TLS, so it is closed and frees a connection
     assert rest_of(held[0]) == b""
     world.squid("git")
     again = world.connect("git")
@@ -142,7 +141,7 @@ def reload(world: World, patience_s: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_the_program_that_reloads_returns_when_all_is_open(world: World) -> None:
+def test_the_reload_program_returns_when_all_is_open(world: World) -> None:
     world.start("git")
     world.configure("git", *(f"s{n}" for n in range(50)))
     done = reload(world, 20)
@@ -151,7 +150,7 @@ def test_the_program_that_reloads_returns_when_all_is_open(world: World) -> None
         world.connect(server)
 
 
-def test_the_program_that_reloads_says_what_is_wrong(make_world: MakeWorld) -> None:
+def test_the_reload_program_reports_errors(make_world: MakeWorld) -> None:
     world = make_world()
     world.start("git")
     world.configure("git", "web")
@@ -159,7 +158,7 @@ def test_the_program_that_reloads_says_what_is_wrong(make_world: MakeWorld) -> N
         taken.bind((world.address_by_server["web"], TLS))
         done = reload(world, 0.1)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"not listened on: {world.address_by_server['web']}:{DNS}, ")
+    assert done.stderr.startswith(f"not listening on {world.address_by_server['web']}:{DNS}, ")
     world.told("STATUS=")
     world.configuration.write_text("{")
     done = reload(world, 20)

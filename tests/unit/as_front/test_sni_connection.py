@@ -1,4 +1,4 @@
-"""Transparent proxy: servers without proxy support reach hosts, or get a refusal at once."""
+"""TLS listener of the front: servers without proxy support reach hosts, or are refused at once."""
 
 import hashlib
 import socket
@@ -65,7 +65,7 @@ def test_a_client_hello_may_come_in_pieces(world: World, pieces: int) -> None:
         assert host.recv(len(hello), socket.MSG_WAITALL) == hello
 
 
-def test_what_squid_sends_along_with_its_answer_arrives(world: World) -> None:
+def test_bytes_with_the_response_of_squid_arrive(world: World) -> None:
     world.start("git")
     squid = world.squid("git")
     server = world.connect("git")
@@ -96,7 +96,7 @@ def test_each_direction_ends_by_itself(world: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["server", "host"])
-def test_what_one_breaks_off_is_broken_off_for_the_other(world: World, who: str) -> None:
+def test_a_reset_of_one_side_resets_the_other(world: World, who: str) -> None:
     world.start("git")
     squid = world.squid("git")
     server, host = world.spliced("git", squid, HELLO, HOST)
@@ -155,17 +155,17 @@ def test_a_reader_that_does_not_read_stops_the_writer(world: World) -> None:
     with pytest.raises(TimeoutError):
         host.sendall(BLOCK * BLOCKS)
     assert peak_bytes(world) - before_bytes < 2 * 1024 * 1024  # of 64 MiB
-    assert len(server.recv(99)) == 99  # and what there is can still be read
+    assert len(server.recv(99)) == 99  # buffered data can still be read
 
 
 def test_a_silent_connection_stays(make_world: MakeWorld) -> None:
-    """However long: no limit of time that there is applies to it."""
+    """No timeout of the front applies to it."""
     world = make_world(hello_s=0.2)
     world.start("git")
     squid = world.squid("git")
     server, host = world.spliced("git", squid, HELLO, HOST)
     for _ in range(3):
-        assert rest_of(world.connect("git")) == b""  # each takes that limit
+        assert rest_of(world.connect("git")) == b""  # each takes that long
     host.sendall(b"late")
     assert server.recv(9) == b"late"
 
@@ -173,13 +173,13 @@ def test_a_silent_connection_stays(make_world: MakeWorld) -> None:
 DENIALS = [
     ("403 Forbidden", ACCESS_DENIED),
     ("407 Proxy Authentication Required", ACCESS_DENIED),
-    ("503 Service Unavailable", INTERNAL_ERROR),  # the host is not there: no rule denies it
+    ("503 Service Unavailable", INTERNAL_ERROR),  # the host does not answer; no rule denies it
     ("400", ACCESS_DENIED),
 ]
 
 
 @pytest.mark.parametrize(("status", "alert"), DENIALS)
-def test_a_server_is_told_at_once_that_it_may_not(world: World, status: str, alert: bytes) -> None:
+def test_a_refused_server_gets_an_alert_at_once(world: World, status: str, alert: bytes) -> None:
     world.start("git")
     squid = world.squid("git")
     server = world.connect("git")
@@ -191,7 +191,7 @@ def test_a_server_is_told_at_once_that_it_may_not(world: World, status: str, ale
     assert world.only_event() == ("git", "refused", HOST, status)
 
 
-def test_tls_understands_what_it_is_told(world: World) -> None:
+def test_a_tls_client_understands_the_alert(world: World) -> None:
     world.start("git")
     squid = world.squid("git")
     with ThreadPoolExecutor() as pool:
@@ -217,7 +217,7 @@ def test_the_alert_arrives_although_the_server_sends_on(world: World) -> None:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "its answer is no HTTP"),
     ],
 )
-def test_a_proxy_that_is_none_is_told_apart(world: World, answer: bytes, why: str) -> None:
+def test_a_proxy_without_http_is_logged(world: World, answer: bytes, why: str) -> None:
     world.start("git")
     squid = world.squid("git")
     server = world.connect("git")
@@ -227,7 +227,7 @@ def test_a_proxy_that_is_none_is_told_apart(world: World, answer: bytes, why: st
     assert world.only_event() == ("git", "refused", HOST, f"the proxy cannot be asked: {why}")
 
 
-def test_a_proxy_that_is_down_is_told_apart(world: World) -> None:
+def test_a_proxy_that_is_down_is_logged(world: World) -> None:
     world.start("git")
     server = world.connect("git")
     server.sendall(HELLO)
@@ -247,7 +247,7 @@ NO_HOST = [
 @pytest.mark.parametrize(
     ("hello", "answer", "kind", "host", "why"), NO_HOST, ids=["http", "ssl2", "no-name", "no-host"]
 )
-def test_who_names_no_host_is_closed_in_milliseconds(
+def test_a_client_hello_without_a_host_is_refused_in_milliseconds(
     world: World, hello: bytes, answer: bytes, kind: str, host: str, why: str
 ) -> None:
     world.start("git")
@@ -262,7 +262,7 @@ def test_who_names_no_host_is_closed_in_milliseconds(
 
 
 @pytest.mark.parametrize("beginning", [b"", HELLO[:50]], ids=["nothing", "a-part"])
-def test_who_says_too_little_is_closed(make_world: MakeWorld, beginning: bytes) -> None:
+def test_an_incomplete_client_hello_times_out(make_world: MakeWorld, beginning: bytes) -> None:
     world = make_world(hello_s=0.05)
     world.start("git")
     server = world.connect("git")
@@ -272,7 +272,7 @@ def test_who_says_too_little_is_closed(make_world: MakeWorld, beginning: bytes) 
 
 
 @pytest.mark.parametrize("beginning", [b"", HELLO[:50]], ids=["nothing", "a-part"])
-def test_who_leaves_before_a_host_is_named_is_noted(world: World, beginning: bytes) -> None:
+def test_a_close_before_the_host_is_named_is_logged(world: World, beginning: bytes) -> None:
     world.start("git")
     server = world.connect("git")
     server.sendall(beginning)
@@ -282,7 +282,7 @@ def test_who_leaves_before_a_host_is_named_is_noted(world: World, beginning: byt
 
 
 @pytest.mark.parametrize("how", ["end", "reset"])
-def test_a_host_that_says_nothing_is_noted(world: World, how: str) -> None:
+def test_a_silent_host_is_logged(world: World, how: str) -> None:
     world.start("git")
     squid = world.squid("git")
     server, host = world.spliced("git", squid, HELLO, HOST)

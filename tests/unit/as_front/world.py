@@ -1,4 +1,4 @@
-"""The front as a process of its own, with a server on one side and Squid on the other."""
+"""Front as a separate process, between a server and Squid."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from mcpwrap.core.wire.sni_front_file import Front
 from mcpwrap.core.wire.sni_front_log import FrontEvent, decode
 from tests.shared import pace
 
-DNS, TLS, PROXY = 10_053, 10_443, 13_128  # below those that the kernel gives out
+DNS, TLS, PROXY = 10_053, 10_443, 13_128  # below the ephemeral ports of the kernel
 PATIENCE_S = pace.WAIT_S
 OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 RUN = f"""
@@ -34,19 +34,19 @@ asyncio.run(main.serve(around))
 
 
 def fresh_address() -> str:
-    """Return an address that no other test has: ports of one address are free at another."""
+    """Return an address that no other test has, so that its ports are free."""
     return f"127.77.{random.randint(100, 255)}.{random.randint(0, 255)}"
 
 
 @dataclass
 class Squid:
-    """The proxy of one server, played by the test."""
+    """Proxy of one server, played by the test."""
 
     listener: socket.socket
     opened: list[socket.socket]
 
     def take(self, host: str, answer: bytes = OPENED) -> socket.socket:
-        """Return the connection that asks for `host`, answered."""
+        """Accept a connection, expect its request for `host`, and answer it."""
         connection, _ = self.listener.accept()
         self.opened.append(connection)
         connection.settimeout(PATIENCE_S)
@@ -57,7 +57,7 @@ class Squid:
 
 
 class World:
-    """A front with its configuration and its journal."""
+    """Front with its configuration and its journal."""
 
     def __init__(self, folder: Path, hello_s: float = PATIENCE_S) -> None:
         self.configuration, self.events_file = folder / "front.json", folder / "events.jsonl"
@@ -84,14 +84,14 @@ class World:
         return self.told("READY=1\nSTATUS=")
 
     def configure(self, *servers: str) -> None:
-        """Write root's file for these; a server keeps its address."""
+        """Write root's file for these servers; a server keeps its address."""
         kept = self.address_by_server
         self.address_by_server = {}
         for name in servers:
             address = kept.get(name) or fresh_address()
             while (
                 address in self.address_by_server.values()
-            ):  # two of fifty are, once in thirty times
+            ):  # equal for two of fifty, once in thirty runs
                 address = fresh_address()
             self.address_by_server[name] = address
         self.configuration.write_text(encode(Front(by_server=self.address_by_server)))
@@ -103,7 +103,7 @@ class World:
         return self.told("STATUS=")
 
     def told(self, prefix: str) -> str:
-        """Return what the service manager is told next, of one kind."""
+        """Return the next notification of one kind."""
         while True:
             text = self._notify.recv(4096).decode()
             if text.startswith(prefix):
@@ -133,7 +133,7 @@ class World:
         return near, far
 
     def events(self, until: Callable[[list[FrontEvent]], bool]) -> list[FrontEvent]:
-        """Return what is written, as soon as it is as expected."""
+        """Return the logged events, as soon as they are as expected."""
         give_up_at_s = time.monotonic() + PATIENCE_S
         found: list[FrontEvent] = []
         while time.monotonic() < give_up_at_s:
@@ -144,12 +144,12 @@ class World:
         raise AssertionError(f"not as expected: {found}")
 
     def only_event(self) -> tuple[str, str, str, str]:
-        """Return server, kind, host and detail of the one event there is."""
+        """Return server, kind, host and detail of the only event."""
         (event,) = self.events(bool)
         return event.server, event.event, event.host, event.detail
 
     def stop(self) -> None:
-        """End the front as systemd does; it must have had nothing to complain of."""
+        """End the front as systemd does, and expect that it has logged nothing."""
         for opened in self._opened:
             opened.close()
         if self.process:
@@ -158,7 +158,7 @@ class World:
 
 
 def rest_of(connection: socket.socket) -> bytes:
-    """Return all that still comes."""
+    """Return all remaining bytes."""
     got = b""
     while chunk := connection.recv(65_536):
         got += chunk

@@ -1,4 +1,4 @@
-"""Program that parses a proposal: its output, and its confinement while it reads."""
+"""Proposal reader: its output, and its sandbox while it reads."""
 
 import json
 import os
@@ -18,14 +18,14 @@ ONE = b"[mcp_servers.a]\ncommand = '/x'\n"
 RUN = "import sys; from mcpwrap.as_nobody import proposal_reader as p; sys.exit(p.main())"
 
 
-def test_it_says_what_is_in_it_or_what_is_wrong() -> None:
+def test_it_returns_the_servers_or_the_problems() -> None:
     assert reading(ONE) == ProposalAnswer(text_by_name=texts_of(ONE))
     found = reading(b"[mcp_servers.a]\n")
     assert not found.text_by_name
     assert "[mcp_servers.a]: needs either `command` or `url`" in found.wrong
 
 
-def test_of_much_that_is_wrong_it_says_the_beginning() -> None:
+def test_many_problems_are_cut_off() -> None:
     wrong = reading(b"".join(b"[mcp_servers.A%d]\n" % n for n in range(9000))).wrong
     assert "A0" in wrong
     assert wrong.endswith(" … and more")
@@ -33,7 +33,7 @@ def test_of_much_that_is_wrong_it_says_the_beginning() -> None:
 
 
 def run(question: bytes, script: str = RUN) -> tuple[int, bytes, str]:
-    """Run it as root does, but under this account; return status, answer and stderr."""
+    """Run it as root does, but under this account; return status, output and stderr."""
     question_fd = memfd.sealed("question", question)
     with os.fdopen(question_fd, "rb") as given, tempfile.TemporaryFile() as answer:
         done = subprocess.run(
@@ -50,14 +50,14 @@ def run(question: bytes, script: str = RUN) -> tuple[int, bytes, str]:
      "[mcp_servers.a]\ncommand = '/\u202e\U0001f600'\nargs = ['\u0430']\n".encode()],
     ids=["one", "empty", "not UTF-8", "deep", "a date", "long", "other characters"],
 )  # fmt: skip
-def test_all_that_it_needs_it_still_has(question: bytes) -> None:
-    """Python loads nothing and opens nothing more, whatever is asked."""
+def test_the_sandbox_has_all_that_it_needs(question: bytes) -> None:
+    """Python imports nothing and opens nothing more, for any input."""
     status, answer, err = run(question)
     assert (status, err) == (0, "")
     assert decode(answer) == reading(question)
 
 
-# Each is tried before, where it works, and after, where it must not.
+# Each is tried before the sandbox, where it works, and in it, where it must not.
 ATTACKS = {
     "read": "os.close(os.open('/etc/hostname', os.O_RDONLY))",
     "write": "os.close(os.open('/tmp', os.O_TMPFILE | os.O_RDWR))",
@@ -86,7 +86,7 @@ os.write(1, json.dumps(told).encode())
 """
 
 
-def test_what_it_can_do_ends_before_it_reads() -> None:
+def test_the_sandbox_is_closed_before_it_reads() -> None:
     status, answer, err = run(b"", PROBE.format(attacks=list(ATTACKS.values()), more=""))
     assert (status, err) == (0, "")
     told = json.loads(answer)
@@ -96,7 +96,7 @@ def test_what_it_can_do_ends_before_it_reads() -> None:
     assert after[-1] == "MemoryError"
 
 
-def test_it_cannot_say_more_than_root_reads() -> None:
+def test_it_cannot_write_more_than_root_reads() -> None:
     much = f"os.write(1, bytes({MAX_ANSWER_BYTES})); os.write(1, b'x')"
     status, answer, err = run(b"", PROBE.format(attacks=[], more=much))
     assert (status, len(answer)) == (1, MAX_ANSWER_BYTES)

@@ -1,4 +1,4 @@
-"""Watchdog of Squid: notifications to systemd for a Squid that answers, hangs, or is not there."""
+"""Watchdog of Squid: notifications for a Squid that answers, hangs, or does not run."""
 
 import os
 import queue
@@ -32,7 +32,7 @@ class Told(Notifier):
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
-    """Ask without a pause."""
+    """Send requests without a pause."""
     monkeypatch.setattr(main, "_ASK_EVERY_S", 0.001)
     told = Told()
     yield told
@@ -41,7 +41,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
 
 @pytest.fixture
 def squid() -> Iterator[socket.socket]:
-    """Listen in Squid's place."""
+    """Listen in the place of Squid."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(WAIT_S)
         yield listener
@@ -51,20 +51,18 @@ def ask(told: Told, address: tuple[str, int], is_full: Callable[[], bool] = lamb
     threading.Thread(target=main.report, args=(address, told, is_full), daemon=True).start()
 
 
-def test_one_connection_asks_again_and_again(told: Told, squid: socket.socket) -> None:
+def test_one_connection_has_many_requests(told: Told, squid: socket.socket) -> None:
     ask(told, squid.getsockname())
     connection, _ = squid.accept()
     with connection:
         for _ in range(3):
             assert connection.recv(4096).startswith(b"GET http://health.invalid/ ")
-            assert told.words.empty()  # while it waits
+            assert told.words.empty()  # no notification while it waits
             connection.sendall(ANSWER)
             told.words.get(timeout=WAIT_S)
 
 
-def test_after_a_connection_that_squid_closes_it_asks_over_another(
-    told: Told, squid: socket.socket
-) -> None:
+def test_a_closed_connection_is_replaced(told: Told, squid: socket.socket) -> None:
     ask(told, squid.getsockname())
     for _ in range(3):
         connection, _ = squid.accept()
@@ -74,9 +72,7 @@ def test_after_a_connection_that_squid_closes_it_asks_over_another(
             told.words.get(timeout=WAIT_S)
 
 
-def test_where_nothing_listens_there_is_no_squid_that_hangs(
-    told: Told, squid: socket.socket
-) -> None:
+def test_a_missing_listener_does_not_count_as_a_hang(told: Told, squid: socket.socket) -> None:
     address = squid.getsockname()
     squid.close()
     ask(told, address)
@@ -84,15 +80,13 @@ def test_where_nothing_listens_there_is_no_squid_that_hangs(
         told.words.get(timeout=WAIT_S)
 
 
-def test_one_that_has_used_up_its_descriptors_does_not_hang(
-    told: Told, squid: socket.socket
-) -> None:
-    """It takes no connection then, and goes on with those that it has; one that hangs is silent."""
+def test_used_up_descriptors_do_not_count_as_a_hang(told: Told, squid: socket.socket) -> None:
+    """It accepts no connection, but serves the open ones; a Squid that hangs does neither."""
     full: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    ask(told, squid.getsockname(), full.get)  # which nobody answers when we are done
+    ask(told, squid.getsockname(), full.get)  # not answered after the test
     for _ in range(3):
         full.put(item=False)
-    while not full.empty():  # which it takes while it waits for an answer
+    while not full.empty():  # read during the wait for a response
         pass
     assert told.words.empty()
     full.put(item=True)

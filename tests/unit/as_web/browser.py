@@ -1,4 +1,4 @@
-"""The page in a thread of its own, and a browser without a window that keeps cookies."""
+"""Approval page in a separate thread, and a browser without a window that keeps cookies."""
 
 import asyncio
 import re
@@ -30,14 +30,14 @@ class Answer:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Every hidden field of the page's last form."""
+        """All hidden fields of the last form on the page."""
         reader = _Hidden()
         reader.feed(self.text)
         return reader.found
 
     @property
     def said(self) -> str:
-        """What a person reads."""
+        """Text that a person reads."""
         return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", self.text)).strip()
 
 
@@ -69,7 +69,7 @@ class _Hidden(HTMLParser):
 
 @dataclass
 class Browser:
-    """One browser. Headers given as None are left out."""
+    """Browser. Headers given as None are left out."""
 
     port: int
     cookies: dict[str, str] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Browser:
         headers: Headers | None = None,
         body: bytes = b"",
     ) -> Iterator[HTTPConnection]:
-        """Send a request; the caller reads the answer."""
+        """Send a request; the caller reads the response."""
         every: Headers = {"Host": self.host}
         if jar := {name: value for name, value in self.cookies.items() if value.strip('"')}:
             every["Cookie"] = "; ".join(f"{name}={value}" for name, value in jar.items())
@@ -133,7 +133,7 @@ class Browser:
 
 @contextmanager
 def running(around: WebSettings) -> Iterator[int]:
-    """Serve in a thread, and return the port."""
+    """Serve in a thread; return the port."""
     listener = socket.create_server(("127.0.0.1", 0))
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
@@ -143,7 +143,7 @@ def running(around: WebSettings) -> Iterator[int]:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(serve(listener, around, stop, Silent()))
-        except BaseException as error:  # noqa: BLE001 - for the thread that asks
+        except BaseException as error:  # noqa: BLE001 - passed to the other thread
             failed.append(error)
         finally:
             listener.close()

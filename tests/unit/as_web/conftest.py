@@ -1,4 +1,4 @@
-"""A page with a scripted gate behind it, and people with different rights in front of it."""
+"""Approval page between a scripted gate and people with different rights."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +14,12 @@ from tests.unit.as_web.scripted_gate import AGENT_UID, ScriptedGate, scripted_ga
 
 VIEWERS = {
     "carol": Viewer("carol", 1001, sees_all=True),
-    "alice": Viewer("alice", AGENT_UID, sees_all=False),  # whose agent it is
+    "alice": Viewer("alice", AGENT_UID, sees_all=False),  # the owner of the agent
 }
 
 
 class Clock:
-    """Clock that stands still until it is moved."""
+    """Clock that stands still until a test moves it."""
 
     now_s = 1000.0
 
@@ -40,7 +40,7 @@ def gate(tmp_path: Path) -> Iterator[ScriptedGate]:
 
 @pytest.fixture
 def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
-    """Return a browser that has been nowhere yet."""
+    """Return a new browser."""
     limits = WebConnectionLimits(connections=8, head_s=0.3)
     around = WebSettings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
     with running(around) as port:
@@ -50,6 +50,6 @@ def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
 
 @pytest.fixture
 def logged_in(browser: Browser) -> Browser:
-    """Return one whose person is an approver."""
+    """Return a browser that an approver has logged in with."""
     assert browser.log_in().status == 303
     return browser

@@ -1,4 +1,4 @@
-"""Scripted gate on a socket of its own, for the approval page."""
+"""Scripted gate on a socket, for the approval page."""
 
 import hashlib
 import os
@@ -56,7 +56,7 @@ class ScriptedGate:
         self.waiting: dict[str, Question] = {}
         self.before: Question | None = None
         self.paused: tuple[Paused, ...] = ()
-        self.refusal: RefusedReply | None = None  # of the next logins and answers
+        self.refusal: RefusedReply | None = None  # for the next logins and decisions
         self.decided: list[DecideRequest] = []
         self.logins: list[LoginRequest] = []
         self.is_watched = threading.Event()
@@ -68,7 +68,7 @@ class ScriptedGate:
         self._threads[0].start()
 
     def wait(self, id_: str, asked: Question, *, message: str = "deletes rows") -> None:
-        """Have a call wait, and say so to those who watch."""
+        """Add a pending call, and notify watching connections."""
         self.waiting[id_] = asked
         self._message = message
         self.tell()
@@ -81,9 +81,9 @@ class ScriptedGate:
         return approval_document.digest(approval_document.document(self.waiting[id_]))
 
     def close(self) -> None:
-        """Hang up on everybody; nobody else gets in."""
+        """Close all connections, and accept no others."""
         for connection in (self._listener, *self._watchers):
-            with suppress(OSError):  # it is gone
+            with suppress(OSError):  # it is closed already
                 connection.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
@@ -100,7 +100,7 @@ class ScriptedGate:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(ConnectionError):  # who asks may leave at any time
+        with connection, suppress(ConnectionError):  # a client may close at any time
             while packet := connection.recv(MAX_BYTES):
                 match decode_question(packet):
                     case ListRequest():

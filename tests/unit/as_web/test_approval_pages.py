@@ -1,4 +1,4 @@
-"""Approval pages in use: login, reading, approval, denial; and errors of any of these."""
+"""Approval pages in use: login, reading, approval, denial, and errors of each."""
 
 import pytest
 
@@ -14,7 +14,7 @@ HOSTILE = "</pre><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e
 
 
 def _answer(browser: Browser, gate: ScriptedGate, id_: str = "A1", **fields: str) -> dict[str, str]:
-    """Return the form of one call, filled in."""
+    """Return the filled-in form of one call."""
     shown = browser.get(f"/approval/{id_}")
     assert shown.status == 200
     assert shown.fields["digest"] == gate.digest_of(id_)
@@ -119,9 +119,9 @@ def test_an_answer_without_the_password_is_none_although_the_session_is_valid(
 @pytest.mark.parametrize(
     ("fields", "status", "said"),
     [
-        ({"verdict": ""}, 400, "choose what you answer"),
-        ({"verdict": "maybe"}, 400, "choose what you answer"),
-        ({"scope": "forever"}, 400, "choose for how long"),
+        ({"verdict": ""}, 400, "choose a verdict"),
+        ({"verdict": "maybe"}, 400, "choose a verdict"),
+        ({"scope": "forever"}, 400, "choose how long it is valid"),
         ({"scope": "session", "times": "0"}, 400, "a number from 1 to 100"),
         ({"scope": "session", "times": "101"}, 400, "a number from 1 to 100"),
         ({"scope": "session", "times": "-1"}, 400, "a number from 1 to 100"),
@@ -129,16 +129,16 @@ def test_an_answer_without_the_password_is_none_although_the_session_is_valid(
             {"scope": "session", "times": "\u0661"},
             400,
             "a number from 1 to 100",
-        ),  # a digit, not ours
-        ({"digest": ""}, 400, "does not say what was shown"),
-        ({"digest": "0" * 64}, 409, "another call by now"),  # the gate's own words
-        ({"password": "a\nb"}, 400, "no password is like that"),  # would be two fields to the gate
+        ),  # a digit of Unicode, not of ASCII
+        ({"digest": ""}, 400, "has no valid digest"),
+        ({"digest": "0" * 64}, 409, "another call by now"),  # the text of the gate
+        ({"password": "a\nb"}, 400, "a password is one line"),  # would be two fields at the gate
         ({"reason": "x" * 2000}, 400, "over 1024 bytes"),
-        ({"token": ""}, 403, "from before"),
-        ({"token": "x"}, 403, "from before"),
+        ({"token": ""}, 403, "this form has expired"),
+        ({"token": "x"}, 403, "this form has expired"),
     ],
 )
-def test_a_form_that_is_not_right_decides_nothing(
+def test_an_invalid_form_decides_nothing(
     logged_in: Browser, gate: ScriptedGate, fields: dict[str, str], status: int, said: str
 ) -> None:
     gate.wait("A1", DELETE)
@@ -198,7 +198,7 @@ def test_what_differs_from_the_last_approved_is_shown(
     logged_in: Browser, gate: ScriptedGate
 ) -> None:
     gate.wait("A1", DELETE)
-    assert "None of this tool was approved yet" in logged_in.get("/approval/A1").said
+    assert "No call of this tool has been approved yet" in logged_in.get("/approval/A1").said
     gate.before = question({"query": "DELETE FROM users WHERE id = 6"})
     text = logged_in.get("/approval/A1").text
     assert '<span class="minus">-   &#34;query&#34;: &#34;DELETE FROM users WHERE id = 6' in text
@@ -228,7 +228,7 @@ def test_who_is_no_approver_sees_their_own_agents_and_no_others(
     assert browser.get("/approval/A1").status == 200
     unseen = browser.get("/approval/B2")
     assert unseen.status == 404
-    assert unseen.text == browser.get("/approval/C3").text  # no such call at all
+    assert unseen.text == browser.get("/approval/C3").text  # a call that does not exist
     fields = _answer(browser, gate)
     assert browser.post("/approval/B2", fields | {"digest": gate.digest_of("B2")}).status == 404
     assert gate.decided == []
@@ -253,13 +253,13 @@ def test_a_session_ends(logged_in: Browser, gate: ScriptedGate, clock: Clock) ->
     for _ in range(int(MAX_AGE_S / MAX_IDLE_S)):
         assert logged_in.get("/").status == 200
         clock.now_s += MAX_IDLE_S - 1
-    assert logged_in.get("/").status == 200  # used again and again
+    assert logged_in.get("/").status == 200  # used repeatedly
     clock.now_s += MAX_AGE_S - int(MAX_AGE_S / MAX_IDLE_S) * (MAX_IDLE_S - 1)
-    assert logged_in.get("/").status == 303  # however often it was used
+    assert logged_in.get("/").status == 303  # in spite of its use
     assert logged_in.post("/approval/A1", fields).status == 401
     assert gate.decided == []
     logged_in.log_in()
-    for _ in range(3):  # what the page asks for by itself does not show that anybody is there
+    for _ in range(3):  # requests that the page sends by itself do not renew the session
         assert logged_in.get("/list").status == 200
         clock.now_s += MAX_IDLE_S / 3
     assert logged_in.get("/list").status == 401

@@ -1,4 +1,4 @@
-"""Live updates of an open page: each change, and nothing that its person may not see."""
+"""Live updates of an open page: each change that its person may see, and no other."""
 
 from http.client import HTTPResponse
 
@@ -18,7 +18,7 @@ def test_a_change_is_told_at_once(logged_in: Browser, gate: ScriptedGate) -> Non
     with logged_in.open("GET", "/events") as connection:
         stream = connection.getresponse()
         assert stream.getheader("Content-Type") == "text/event-stream"
-        assert _next(stream) == "event: changed"  # what came between page and stream
+        assert _next(stream) == "event: changed"  # a change between page and stream
         while "A1" not in logged_in.get("/list").text:
             gate.wait("A1", question({}))
         assert _next(stream) == "event: changed"
@@ -39,7 +39,7 @@ def test_what_somebody_may_not_see_they_are_not_told(
         assert _next(carols) == _next(hers) == "event: changed"
         clock.now_s += MAX_IDLE_S
         gate.wait("A2", question({}))
-        assert _next(hers) == "event: over"  # of B2 there was no word
+        assert _next(hers) == "event: over"  # there was no event for B2
 
 
 def test_an_open_page_does_not_keep_its_session(

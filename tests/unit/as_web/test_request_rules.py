@@ -22,7 +22,7 @@ LOGIN = b"user=carol&password=correct+horse&token="
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1"}, 421),
         ({"Host": "127.0.0.1:1"}, 421),
-        ({"Host": "LOCALHOST:PORT"}, 421),  # browsers write it small
+        ({"Host": "LOCALHOST:PORT"}, 421),  # browsers send it in lower case
         ({"Host": "localhost.:PORT"}, 421),
         ({"Host": "[::1]:PORT"}, 421),
         ({"Host": None}, 400),
@@ -34,7 +34,7 @@ LOGIN = b"user=carol&password=correct+horse&token="
         ({"Host": "localhost:PORT"}, 421),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
         ({"Sec-Fetch-Site": "none"}, 200),
-        # A link that somebody follows from elsewhere.
+        # A link on another site that a person follows.
         (FOLLOWED, 200),
     ],
 )  # fmt: skip

@@ -32,7 +32,7 @@ QUESTION = Question(
 
 
 def pending(id_: str, question: Question = QUESTION) -> Pending:
-    """Return what waits, for that question."""
+    """Return the pending approval of a question."""
     shown = document.document(question)
     return msgspec.structs.replace(
         PENDING, id=id_, digest=document.digest(shown), size=len(shown), target=question.target
@@ -54,21 +54,21 @@ class Gate:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def tell(self, *pending: Pending) -> None:
-        """Let this wait, and nothing else."""
+        """Replace the pending approvals."""
         with self._lock:
             self._pending = list(pending)
             for connection in self._watching:
                 self._list(connection)
 
     def hang_up(self) -> None:
-        """Lose all who watch, as when it is restarted."""
+        """Close all watching connections, as a restart does."""
         with self._lock:
             for connection in self._watching:
                 connection.close()
             self._watching.clear()
 
     def close(self) -> None:
-        """Be gone."""
+        """Close the socket and all connections."""
         self._listener.close()
         self.hang_up()
 
@@ -101,6 +101,6 @@ class Gate:
 
     def _list(self, connection: socket.socket) -> None:
         packets: list[Pending | EndOfList] = [*self._pending, EndOfList()]
-        with suppress(BrokenPipeError):  # who asked is gone already
+        with suppress(BrokenPipeError):  # the client has closed already
             for packet in packets:
                 connection.send(approval_socket.encode(packet))

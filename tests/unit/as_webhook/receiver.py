@@ -1,4 +1,4 @@
-"""Webhook receiver of a team: an HTTP server on loopback that keeps each post."""
+"""Webhook receiver: an HTTP server on loopback that records each post."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Receiver:
 
 @asynccontextmanager
 async def receiver(*statuses: int) -> AsyncIterator[Receiver]:
-    """Serve for the time of the block."""
+    """Serve during the block."""
     one = Receiver(statuses=list(statuses))
     one.may_answer.set()
     app = web.Application()

@@ -20,7 +20,7 @@ KEY = b"k" * 32
 
 @asynccontextmanager
 async def serving(tmp_path: Path, *statuses: int) -> AsyncIterator[tuple[Gate, Receiver]]:
-    """Serve between a gate and a receiver for the time of the block."""
+    """Serve between a gate and a receiver during the block."""
     gate = Gate(tmp_path / "approve.sock")
     async with receiver(*statuses) as there:
         around = WebhookSettings(url=there.url, key=KEY, door=gate.path)
@@ -57,7 +57,7 @@ def test_each_request_is_posted_once(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_is_posted_has_no_value_of_an_argument(tmp_path: Path) -> None:
+def test_a_post_has_no_value_of_an_argument(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (gate, there):
             gate.questions = {"a": QUESTION}
@@ -72,7 +72,7 @@ def test_what_is_posted_has_no_value_of_an_argument(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_is_answered_before_it_is_read_is_not_posted(tmp_path: Path) -> None:
+def test_an_approval_that_is_answered_early_is_not_posted(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (gate, there):
             gate.questions = {"b": QUESTION}
@@ -82,7 +82,7 @@ def test_what_is_answered_before_it_is_read_is_not_posted(tmp_path: Path) -> Non
     asyncio.run(story())
 
 
-def test_it_goes_on_when_the_gate_was_restarted(
+def test_it_reconnects_after_a_restart_of_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again = delivery.watch_listings
@@ -100,10 +100,10 @@ def test_it_goes_on_when_the_gate_was_restarted(
     asyncio.run(story())
     first, *rest = capsys.readouterr().err.splitlines()
     assert "cannot be asked" in first
-    assert rest == ["the gate says again what waits"]
+    assert rest == ["the gate sends pending approvals again"]
 
 
-def test_a_slow_receiver_keeps_four_waiting_and_the_gate_is_heard_all_the_same(
+def test_a_slow_receiver_blocks_four_posts_but_not_the_gate(
     tmp_path: Path,
 ) -> None:
     async def story() -> None:

@@ -20,7 +20,7 @@ IN_A_MINUTE_S = 60.0
 
 
 def text(*, until_s: float | None = None, wanted: int = 100) -> Text:
-    """Return a text that is wanted for so many attempts."""
+    """Return a text that is wanted for `wanted` attempts."""
     left = iter([True] * wanted)
     until_s = time.time() + IN_A_MINUTE_S if until_s is None else until_s
     return Text(b'{"a":1}', until_s, lambda: next(left, False))
@@ -44,21 +44,21 @@ async def attempts(*statuses: int, what: Text | None = None) -> int:
         ([200], 1),
         ([503, 200], 2),
         ([500, 429, 408, 204], 4),
-        ([400], 1),  # it will not be better the next time
+        ([400], 1),  # a retry would not help
         ([401, 204], 1),
-        ([302], 1),  # to a place that root did not name
+        ([302], 1),  # to a host that root did not name
         ([307], 1),
     ],
 )
-def test_what_may_pass_is_tried_again_and_nothing_else(statuses: list[int], expected: int) -> None:
+def test_only_temporary_failures_are_retried(statuses: list[int], expected: int) -> None:
     assert asyncio.run(attempts(*statuses)) == expected
 
 
-def test_what_was_answered_is_posted_no_more() -> None:
+def test_an_answered_approval_is_not_retried() -> None:
     assert asyncio.run(attempts(503, 503, 503, what=text(wanted=2))) == 2
 
 
-def test_what_has_expired_is_not_tried_again() -> None:
+def test_an_expired_approval_is_not_retried() -> None:
     assert asyncio.run(attempts(503, 503, what=text(until_s=time.time()))) == 1
 
 
@@ -77,25 +77,25 @@ def test_each_attempt_is_signed_anew() -> None:
     asyncio.run(story())
 
 
-def test_what_nobody_listens_to_fails_and_says_so_once(
+def test_a_failure_is_logged_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     asyncio.run(post(f"http://127.0.0.1:{port}", text(wanted=5)))
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("the webhook did not take a POST: ClientConnector")
+    assert line.startswith("the webhook did not accept a POST: ClientConnector")
 
 
-def test_it_is_said_when_posts_arrive_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recovery_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(attempts(503, 204))
     assert capsys.readouterr().err.splitlines() == [
-        "the webhook did not take a POST: it answers 503; it is tried again",
-        "the webhook takes what is posted again",
+        ("the webhook did not accept a POST: HTTP status 503; it is retried [E-WEBHOOK-POST]"),
+        "the webhook accepts posts again",
     ]
 
 
-def test_a_certificate_that_the_machine_does_not_trust_is_no_receiver(
+def test_an_untrusted_certificate_gets_no_post(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     came = []
