@@ -82,8 +82,10 @@ class ListenerSet:
         try:
             address = AddressListener(place, self._events)
         except OSError as error:
-            reason = f"cannot listen on {place.address}: {error.strerror} [E-FRONT-LISTEN]"
-            problem = f"{place.server}: {reason}"
+            problem = (
+                f"{place.server}: cannot listen on {place.address}: {error.strerror} "
+                "[E-FRONT-LISTEN]"
+            )
             self._why_not_by_place[place] = problem
             return
         self._served_by_place[place] = _Served(address, self._tasks.create_task(address.serve()))

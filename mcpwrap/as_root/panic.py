@@ -110,10 +110,10 @@ def _expect_known(names: list[str]) -> None:
             known = observer.server_names()
         if name not in known:
             raise UsageError(
-                f"no server has the name {name!r}; nothing was changed",
+                f"no server {name!r}; nothing was changed",
                 where="mcpwrap",
                 fix="`mcpwrap status` lists the servers",
-                code="E-PANIC-SERVER-UNKNOWN",
+                code="E-USAGE-NO-SERVER",
             )
 
 

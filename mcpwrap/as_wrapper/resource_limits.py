@@ -61,8 +61,11 @@ class ResourceLimits:
             return ServerEnded(KILLED, why)
         if exit_status == KILLED and was_shared:
             all_mib = mib * self._spec.sessions
-            why = f"the sessions of {self._spec.name} have used up their {all_mib} MiB together"
-            return ServerEnded(KILLED, f"{why} (limits, memory) [E-WRAPPER-LIMIT-MEMORY]")
+            why = (
+                f"the sessions of {self._spec.name} have used up their {all_mib} MiB together "
+                "(limits, memory) [E-WRAPPER-LIMIT-MEMORY]"
+            )
+            return ServerEnded(KILLED, why)
         return ServerEnded(exit_status, killed_by(exit_status - _SIGNALS))
 
 

@@ -199,8 +199,10 @@ class Supervisor:
         ready = self._slots.take(self._slots_in_use())
         if ready is None:
             limit = self._spec.sessions
-            in_use = f"{limit} of {limit} sessions are in use [E-WRAPPER-SESSIONS-IN-USE]"
-            why = f"{self._spec.name}: {in_use}"
+            why = (
+                f"{self._spec.name}: {limit} of {limit} sessions are in use "
+                "[E-WRAPPER-SESSIONS-IN-USE]"
+            )
             refuse(connection, session_socket.Exit.BUSY, why)
             return None
         values = self._secrets.values() if self._secrets else {}

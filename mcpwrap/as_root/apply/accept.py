@@ -102,7 +102,7 @@ def _added(wanted: ReviewedProposal) -> dict[str, str]:
             f"other servers have these names: {', '.join(problems)}; nothing was changed",
             where=_WHERE,
             fix="propose the server under another name, or remove the existing one first",
-            code="E-PROPOSAL-NAME-TAKEN",
+            code="E-PROPOSAL-NAME-EXISTS",
         )
     expect_nobodys(fresh, observer.registry().by_name)
     return added

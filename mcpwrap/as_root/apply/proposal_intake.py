@@ -97,7 +97,7 @@ def _expected_file(path: str, digest: str) -> bytes:
             "is over 1 MiB; nothing was changed",
             where=ascii(path),
             fix="propose fewer servers at a time",
-            code="E-PROPOSAL-SIZE",
+            code="E-PROPOSAL-TOO-LARGE",
         )
     if hashlib.sha256(raw).hexdigest() != digest:
         raise UsageError(
@@ -118,5 +118,5 @@ def _decoded(untrusted: bytes) -> ProposalAnswer:
             "returned malformed output; nothing was changed",
             where=paths.PROPOSAL_PROGRAM,
             fix="read the file, and find out which account wrote it: it may be an attack",
-            code="E-PROPOSAL-READER-OUTPUT",
+            code="E-PROPOSAL-MALFORMED",
         ) from None

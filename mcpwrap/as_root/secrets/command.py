@@ -187,7 +187,7 @@ def _opened(path: Path, key_by_id: Mapping[str, bytes]) -> tuple[Label, str]:
             f"{error}; nothing was changed",
             where=str(path),
             fix=f"restore it, or `mcpwrap secret remove {name} {key}`; then rekey again",
-            code="E-SECRET-FILE-DAMAGED",
+            code="E-SECRET-SEALED-DAMAGED",
         ) from None
 
 

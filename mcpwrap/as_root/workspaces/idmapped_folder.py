@@ -86,19 +86,17 @@ def _owner(folder: Folder, fd: int, workspaces: Workspaces) -> pwd.struct_passwd
             code="E-WORKSPACE-OWNER",
         ) from None
     if not _is_agent(owner, workspaces):
-        fix = "give a folder that one of its `agents` owns"
         raise _refusal(
             folder,
             f"belongs to {owner.pw_name}, which is not an agent of this server",
-            fix,
+            "give a folder that one of its `agents` owns",
             code="E-WORKSPACE-OWNER",
         )
     if _is_home(info, owner):
-        fix = "give a folder in it, or several"
         raise _refusal(
             folder,
             f"is the home of {owner.pw_name}: with it the server would control the account",
-            fix,
+            "give a folder in it, or several",
             code="E-WORKSPACE-HOME",
         )
     return owner

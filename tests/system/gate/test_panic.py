@@ -150,7 +150,7 @@ def test_who_is_not_root_stops_and_resumes_nothing(machine: Machine) -> None:
         err = machine.as_user("alice", f"mcpwrap {verb}", status=2).err
         assert f"run `sudo mcpwrap {verb}`" in err
     machine.as_user("alice", KNOCK.format("probe"))
-    assert "no server has the name 'none'" in machine.as_root("mcpwrap panic none", status=2).err
+    assert "no server 'none'" in machine.as_root("mcpwrap panic none", status=2).err
     machine.as_root("mcpwrap panic")
     assert "all servers are stopped" in machine.as_root("mcpwrap resume probe", status=2).err
 
