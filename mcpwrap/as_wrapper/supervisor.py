@@ -199,11 +199,11 @@ class Supervisor:
         ready = self._slots.take(self._slots_in_use())
         if ready is None:
             limit = self._spec.sessions
-            why = (
+            full = (
                 f"{self._spec.name}: {limit} of {limit} sessions are in use "
                 "[E-WRAPPER-SESSIONS-IN-USE]"
             )
-            refuse(connection, session_socket.Exit.BUSY, why)
+            refuse(connection, session_socket.Exit.BUSY, full)
             return None
         values = self._secrets.values() if self._secrets else {}
         try:
