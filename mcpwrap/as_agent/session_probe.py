@@ -1,6 +1,6 @@
 """Program that `mcpwrap doctor` runs as an agent: opens a session by the stub, lists the tools.
 
-Prints one line. Exit status: 0 the server answered, 10 it did not. Any other: it was not asked.
+Prints one line. Exit status: 0 the server answered, 10 it did not. Any other: nothing was tested.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from mcpwrap.linux import tty
 
 STUB = "/usr/bin/mcpwrap-connect"
 _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*: ")  # of Python, and of node
-_SAID_BYTES = 16 * 1024
+_MAX_ERROR_BYTES = 16 * 1024
 _NO_ANSWER = 10
 _ANSWER_S = 60  # the first start of a server may download it
 
@@ -29,7 +29,7 @@ class _Answer(msgspec.Struct):
 
 
 def main() -> int:
-    """Open one session of the server in argv, list its tools, and leave."""
+    """Open one session of the server in argv, list its tools, and end it."""
     signal.alarm(_ANSWER_S)
     signal.signal(signal.SIGALRM, _too_late)
     with subprocess.Popen(
@@ -40,7 +40,7 @@ def main() -> int:
         except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stub.stdin).close()
-            said = cast(IO[bytes], stub.stderr).read(_SAID_BYTES).decode(errors="replace")
+            said = cast(IO[bytes], stub.stderr).read(_MAX_ERROR_BYTES).decode(errors="replace")
             tty.say(telling(said.strip() or str(error)))
             return _NO_ANSWER
         stub.kill()
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def telling(said: str) -> str:
-    """Return the one line that says most: of a program that failed, the error itself."""
+    """Return the most informative line: the last error of Python or node, else the first line."""
     lines = said.splitlines()
     return next(filter(_ERROR.match, reversed(lines)), lines[0])
 
@@ -77,9 +77,9 @@ def _answer(from_server: IO[bytes], request_id: int) -> dict[str, object]:
         answer = msgspec.json.decode(line, type=_Answer)
         if answer.id == request_id:
             if answer.result is None:
-                raise ValueError(f"it answered with an error: {answer.error}"[:200])
+                raise ValueError(f"the server returned an error: {answer.error}"[:200])
             return answer.result
-    raise EOFError("it ended without an answer")
+    raise EOFError("the server ended without an answer")
 
 
 def _too_late(*_: object) -> None:

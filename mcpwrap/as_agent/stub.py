@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -ISE
 r"""Program `mcpwrap-connect NAME`, or link `mcp-wrapper-NAME`: the stub, which an agent starts.
 
-Hands its standard input and output to the gate, then prints the server's stderr and exits with the
-server's status. Without a session the agent's first request gets the reason as an error: agents
-hide standard error. It imports nothing of ours and little of Python's: 15 ms of every start.
-The packets are described in mcpwrap/core/wire/session_socket.py.
+Passes its standard input and output to the gate, then prints the server's stderr and exits with the
+server's status. If the session is refused, the agent's first request gets the reason as an error:
+agents hide standard error. It imports nothing of mcpwrap and little of Python, which saves 15 ms
+at every start. The packets are described in mcpwrap/core/wire/session_socket.py.
 """
 
 import posix
@@ -15,42 +15,42 @@ from time import monotonic, sleep
 GATE = "/run/mcpwrap/gate.sock"
 LINK_PREFIX = "mcp-wrapper-"
 MAX_PACKET_BYTES = 64 * 1024
-FIRST_S = 45  # the gate's own limits, added up: handshake, variables, start of the wrapper
-TRIES, BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
+FIRST_S = 45  # sum of the gate's own timeouts: handshake, variables, start of the wrapper
+TRIES, BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is restarted in less time
 # Agents send their first request at once; `initialize` is a few KiB at most.
 REQUEST_S, MAX_REQUEST_BYTES = 5.0, 64 * 1024
 INTERNAL_ERROR = -32603  # JSON-RPC 2.0, section 5.1
-DISCOVER = "server/discover"  # an agent that is refused this sends `initialize` next
+DISCOVER = "server/discover"  # after an error to this an agent sends `initialize`
 USAGE, UNAVAILABLE, PROTOCOL = 64, 69, 76
 S_IFMT, S_IFIFO, S_IFSOCK = 0o170000, 0o010000, 0o140000
 SO_TYPE, SO_RCVTIMEO, SO_SNDTIMEO, SO_DOMAIN, SOCK_STREAM = 3, 20, 21, 39, 1
 SIGTERM = 15
 
-NO_GATE = b"the gate does not answer: `systemctl status mcpwrap-gate` says why"
-OTHER_VERSION = b"the gate is of another version than this program"
+NO_GATE = b"the gate does not answer: see `systemctl status mcpwrap-gate` [E-CONNECT-NO-GATE]"
+OTHER_VERSION = b"the gate has another version than this program [E-CONNECT-VERSION]"
 HELP = b"""\
 usage: mcpwrap-connect NAME
 
-Start the MCP server NAME of this machine and speak to it on standard input and output.
-Agents run this in place of the server's own command, for example in .mcp.json:
+Start the MCP server NAME of this machine, and connect it to standard input and output.
+Agents run this program in place of the server's own command, for example in .mcp.json:
 
     {"mcpServers": {"git": {"command": "mcpwrap-connect", "args": ["git"]}}}
 
-Where there is no session, the agent gets the reason in answer to its first request.
+If the session is refused, the agent's first request is answered with the reason.
 
 Exit status: the server's own, 128+N if signal N ended it, or
-    64  no NAME, or one that no server can have
+    64  NAME is missing, or is not a valid name of a server
     69  the gate does not answer
     70  the server or its wrapper could not be started, or was stopped
     75  all sessions of NAME, or of this account, are in use
-    76  the gate refused what it was given
+    76  the gate refused the descriptors or a line, or has another version
     77  this account may not use NAME
     78  there is no server NAME
 """
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write to a descriptor that may be closed, full or anything; stderr is not worth dying for."""
+    """Write to a descriptor, and ignore errors: a lost message must not change the exit status."""
     try:
         while data:
             data = data[posix.write(fd, data) :]
@@ -59,7 +59,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def server_name(argv: list[str]) -> str:
-    """Return the name from argv[0] of a link, or else the one argument."""
+    """Return the name from argv[0] of a link, or else the only argument."""
     called = argv[0].rpartition("/")[2]
     if called.startswith(LINK_PREFIX) and len(argv) == 1:
         return called[len(LINK_PREFIX) :]
@@ -73,7 +73,7 @@ def server_name(argv: list[str]) -> str:
 
 
 def is_stream(fd: int) -> bool:
-    """Say whether the gate takes this descriptor: a pipe, or a unix stream socket."""
+    """Return whether the gate accepts this descriptor: a pipe, or a unix stream socket."""
     mode = posix.fstat(fd).st_mode & S_IFMT
     if mode == S_IFSOCK:
         peek = socket(fileno=posix.dup(fd))
@@ -84,7 +84,7 @@ def is_stream(fd: int) -> bool:
 
 
 def copy(from_fd: int, to_fd: int) -> None:
-    """In a process of its own: move bytes until either side ends."""
+    """Copy bytes until either side ends, in a process of its own."""
     try:
         while data := posix.read(from_fd, 65536):
             while data:
@@ -94,9 +94,9 @@ def copy(from_fd: int, to_fd: int) -> None:
 
 
 def as_streams() -> tuple[list[int], list[int]]:
-    """Return what the gate will take for 0 and 1, and the pids of those that copy: reader, writer.
+    """Return descriptors that the gate accepts for 0 and 1, and pids of the copiers for 0 and 1.
 
-    A terminal or a file stays with us: a child copies between it and a pipe.
+    A terminal or a file is not passed on: a child copies between it and a pipe.
     """
     given, pids = [0, 1], [0, 0]
     if not is_stream(0):
@@ -120,9 +120,9 @@ def as_streams() -> tuple[list[int], list[int]]:
 
 
 def knock(name: str, fds: list[int]) -> socket:
-    """Return a connection to the gate, with the hello and the descriptors sent."""
+    """Connect to the gate, and send it the hello and the descriptors."""
     gate = socket(AF_UNIX, SOCK_SEQPACKET)
-    # Not settimeout(): that would not wait in the queue of a gate that others keep busy.
+    # Not settimeout(): that would not wait in the queue of a gate that is busy.
     for option in (SO_SNDTIMEO, SO_RCVTIMEO):
         gate.setsockopt(SOL_SOCKET, option, FIRST_S.to_bytes(8, sys.byteorder) + bytes(8))
     gate.connect(GATE)
@@ -130,13 +130,13 @@ def knock(name: str, fds: list[int]) -> socket:
     try:
         gate.sendmsg([b"mcpwrap 1\0" + name.encode()], [(SOL_SOCKET, SCM_RIGHTS, rights)])
     except OSError:
-        pass  # it refused before we spoke, and its answer waits for us
+        pass  # the gate refused before the hello, and its packet can be read
     return gate
 
 
 def receive(gate: socket) -> bytes:
     """Return the next packet; empty at the end."""
-    for _ in range(2):  # a reset comes before what was sent earlier, so ask twice
+    for _ in range(2):  # a reset is reported before packets sent earlier, so try twice
         try:
             return gate.recv(MAX_PACKET_BYTES)
         except ConnectionResetError:
@@ -145,7 +145,7 @@ def receive(gate: socket) -> bytes:
 
 
 def decision(gate: socket) -> bytes:
-    """Return the packet with which a session starts or does not; send the variables asked for."""
+    """Return the packet that starts or refuses the session; send the variables requested before."""
     while (packet := receive(gate))[:1] == b"?":
         asked = [(n, posix.environ.get(n)) for n in packet[1:].split(b"\0")]
         gate.send(b"\0".join(n + b"=" + v for n, v in asked if v is not None) or b"\0")
@@ -153,10 +153,10 @@ def decision(gate: socket) -> bytes:
 
 
 def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
-    """Return the connection and the gate's decision; empty if there is no gate to be had.
+    """Return the connection and the gate's decision, which is empty if the gate does not answer.
 
-    Until the session starts nothing was read from the agent, so a gate that dies or restarts is
-    asked again.
+    Until the session starts nothing is read from the agent, so after a crash or restart of the gate
+    the stub tries again.
     """
     gate = socket(AF_UNIX, SOCK_SEQPACKET)
     for _ in range(TRIES):
@@ -166,7 +166,7 @@ def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
                 gate.setsockopt(SOL_SOCKET, SO_RCVTIMEO, bytes(16))
                 return gate, packet
         except BlockingIOError:
-            break  # it heard us, and does not answer
+            break  # the timeout: the gate accepted the connection, and does not answer
         except OSError:
             pass
         sleep(BETWEEN_TRIES_S)
@@ -174,7 +174,7 @@ def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
 
 
 def end(status: int, pids: list[int]) -> None:
-    """Exit, once all output is written and nothing of ours reads the terminal any more."""
+    """Exit, after all output is written and no child reads the terminal any more."""
     if pids[0]:
         posix.kill(pids[0], SIGTERM)
     if pids[1]:
@@ -183,7 +183,7 @@ def end(status: int, pids: list[int]) -> None:
 
 
 def refuse(packet: bytes, fds: list[int], pids: list[int]) -> None:
-    """Tell a person and the agent why there is no session, and exit."""
+    """Report the reason of the refusal on standard error and to the agent, and exit."""
     status, why = UNAVAILABLE, NO_GATE
     if packet[:1] == b"!":
         number, _, why = packet[1:].partition(b" ")
@@ -192,19 +192,19 @@ def refuse(packet: bytes, fds: list[int], pids: list[int]) -> None:
         status, why = PROTOCOL, OTHER_VERSION
     if why:
         write_all(2, b"mcpwrap-connect: " + why + b"\n")
-    if not posix.isatty(0):  # or a person would have to type a request before it ends
+    if not posix.isatty(0):  # a person would have to type a request before the end
         answer(fds, status, why)
     for fd in fds:
-        posix.close(fd)  # so that what copies sees the end
+        posix.close(fd)  # so that the copiers see the end
     end(status, pids)
 
 
 def answer(fds: list[int], status: int, why: bytes) -> None:
-    """Answer the agent's first request with the reason, if it sends one soon.
+    """Answer the agent's first request with the reason, if it arrives within REQUEST_S.
 
-    The gate has read nothing, so what is read here are the agent's first bytes.
+    The gate has read nothing, so this reads the agent's first bytes.
     """
-    from select import POLLIN, poll  # noqa: PLC0415 - no session waits for it
+    from select import POLLIN, poll  # noqa: PLC0415 - not needed for a session
 
     readable = poll()
     readable.register(fds[0], POLLIN)
@@ -227,12 +227,12 @@ def answer(fds: list[int], status: int, why: bytes) -> None:
 
 
 def reply_to(line: bytes, status: int, why: bytes) -> tuple[bytes, bool]:
-    """Return the reply to a line, and whether the agent is to have no other.
+    """Return the reply to a line, and whether it is the last.
 
-    Whatever the method is: since 2026-07-28 no `initialize` comes first. What is no request has no
-    reply; nor has a batch, in which no revision lets `initialize` be.
+    Any method gets one: since 2026-07-28 `initialize` does not come first. A message that is not a
+    request gets no reply; nor does a batch, in which no revision allows `initialize`.
     """
-    # No session waits for these 10 ms. The agent reads its own message, and nothing is judged.
+    # These 10 ms delay no session. The agent gets its own id back, and nothing is judged.
     from json import dumps, loads  # noqa: PLC0415, TID251
 
     try:
@@ -251,7 +251,7 @@ def reply_to(line: bytes, status: int, why: bytes) -> tuple[bytes, bool]:
 
 
 def serve(gate: socket, pids: list[int]) -> None:
-    """Do what the gate says until it says the end."""
+    """Handle the gate's packets until the one that ends the session."""
     while packet := receive(gate):
         kind, rest = packet[:1], packet[1:]
         if kind == b"E":
@@ -275,17 +275,20 @@ def main() -> None:
         fds, pids = as_streams()
         gate, packet = enter(name, fds)
         if packet[:1] != b"S":
-            gate.close()  # or a gate that wakes up late might read beside us
+            gate.close()  # a gate that wakes up late must not read the same input
             refuse(packet, fds, pids)
         for fd in fds:
-            posix.close(fd)  # so that the other ends see the end when the gate closes them
+            posix.close(fd)  # so that the agent sees the end when the gate closes them
         serve(gate, pids)
-        write_all(2, b"mcpwrap-connect: the gate broke off the session\n")
+        write_all(2, b"mcpwrap-connect: the gate broke off the session [E-CONNECT-GATE-LOST]\n")
         end(UNAVAILABLE, pids)
     except KeyboardInterrupt:
         end(130, pids)
     except OSError:
-        write_all(2, b"mcpwrap-connect: standard input and output must be open\n")
+        write_all(
+            2,
+            b"mcpwrap-connect: standard input and output must be open [E-CONNECT-STREAMS]\n",
+        )
         end(PROTOCOL, pids)
 
 

@@ -16,12 +16,12 @@ _EVERY_ID = range(FIRST_UID, LAST_UID + 1)
 _IDS_OF_THREAD = re.compile(r"^(?:Uid|Gid|Groups):(.*)$", re.MULTILINE)
 _MAKER_OF_IPC = ("cuid", "cgid")
 _SUBORDINATE = ("/etc/subuid", "/etc/subgid")
-# Folders at the top that hold no files of accounts, or list other things as files.
+# Folders at the top without files of accounts, or whose entries are not files.
 _NOT_LOOKED_INTO = frozenset({"boot", "dev", "lost+found", "media", "proc", "sys", "usr"})
-# As in /media, an account mounts its own disks there, whose files belong to whom it likes.
+# As in /media, an account mounts its own disks there, with files of any owner.
 _MOUNTED_BY_ACCOUNTS = "/run/media"
 _LOOKED_INTO_TOO = ("/dev/mqueue", "/dev/shm", "/usr/local")  # noqa: S108 - nothing is made there
-# What is mounted elsewhere than at the top may not answer, or shows the same files once more.
+# Local file systems. A mount of another kind may hang, or show the same files once more.
 _LOCAL = frozenset(
     {
         "bcachefs",
@@ -43,7 +43,7 @@ MAX_NAMES = 100_000  # in such a folder, the upper levels first: some seconds
 
 
 def ours() -> dict[str, int]:
-    """Return the UID of every account whose name says it belongs to a server."""
+    """Return the UID of every account with the name of a server's account."""
     return {
         entry.pw_name: entry.pw_uid
         for entry in pwd.getpwall()
@@ -52,19 +52,19 @@ def ours() -> dict[str, int]:
 
 
 def taken_by_others(ids: Iterable[int]) -> frozenset[int]:
-    """Return those ids that accounts or groups have which are not ours.
+    """Return those of these ids that belong to accounts or groups other than those of servers.
 
-    What the lists of the machine say is ours is not asked for by number as well.
+    An id that the machine's lists give to a server's account is not looked up by number as well.
     """
     ours_by_number = _listed_as_ours()
     return frozenset(n for n in ids if n not in ours_by_number and _is_taken(n))
 
 
 def taken_near(names: Iterable[str], avoided: Collection[int]) -> frozenset[int]:
-    """Return the ids of others that are in the way of giving new UIDs to `names`.
+    """Return the ids of other accounts that new UIDs for `names` would collide with.
 
-    `avoided` are not given in any case, and the search goes on past them. Each id is asked for by
-    number, because directories with many accounts cannot be listed; and once, since this goes from
+    `avoided` are never given, and the search goes on past them. Each id is looked up by number,
+    because directories with many accounts cannot be listed; and only once, because this goes from
     name to name as `registry.allocate` will.
     """
     taken: set[int] = set()
@@ -83,16 +83,16 @@ def taken_near(names: Iterable[str], avoided: Collection[int]) -> frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class OwnedIds:
-    """Ids of our range that own something on this machine."""
+    """Ids of mcpwrap's range that own something on this machine."""
 
     ids: frozenset[int] = frozenset()
-    unfinished: tuple[str, ...] = ()  # folders with more names than we look at
+    unfinished: tuple[str, ...] = ()  # folders with more than MAX_NAMES names
 
 
 def running_ids() -> frozenset[int]:
-    """Return the ids of our range that a thread has, whether an account has them or not.
+    """Return the ids of mcpwrap's range that a thread has, with or without an account.
 
-    Those of containers too, as this machine counts them.
+    Threads of containers count too, with their ids on this machine.
     """
     found: set[int] = set()
     for thread in _threads():
@@ -109,10 +109,10 @@ def _threads() -> Iterator[Path]:
 
 
 def owned_ids(top: str = "/") -> OwnedIds:
-    """Return which ids of our range own files, made queues and their like, or are lent.
+    """Return the ids of mcpwrap's range that own files, created System V IPC objects, or are lent.
 
-    Lent are those that a line of subuid(5) lets containers use. Files are looked for at most
-    MAX_LEVELS below a folder of `top`, and not on network file systems. As root.
+    Lent ids are those that a line of subuid(5) gives to containers. Files are searched for at most
+    MAX_LEVELS below a folder of `top`, and not on network file systems. To be called as root.
     """
     found: set[int] = set()
     for path in map(Path, _SUBORDINATE):
@@ -134,9 +134,10 @@ def ids_of_thread(status: str) -> set[int]:
 
 
 def ids_of_ipc(table: str) -> set[int]:
-    """Return who made each queue, semaphore and piece of shared memory. Source: proc_sysvipc(5).
+    """Return the creators of all queues, semaphores and shared memory. Source: proc_sysvipc(5).
 
-    Not whose it is: whoever made it gives it to any UID (msgctl(2), IPC_SET), also to all of ours.
+    Owners do not count: a creator can give the object to any UID (msgctl(2), IPC_SET), so also to
+    each UID of mcpwrap's range.
     """
     head, *lines = table.splitlines()
     columns = [head.split().index(name) for name in _MAKER_OF_IPC]
@@ -144,7 +145,7 @@ def ids_of_ipc(table: str) -> set[int]:
 
 
 def lent_ids(text: str) -> set[int]:
-    """Return the ids of our range in the lines of subuid(5)."""
+    """Return the ids of mcpwrap's range in the lines of subuid(5)."""
     found: set[int] = set()
     for line in text.splitlines():
         _, _, numbers = line.partition(":")
@@ -166,7 +167,7 @@ def _folders(top: str) -> Iterator[str]:
 
 
 def _look(top: str, skipped: Collection[str], found: set[int]) -> bool:
-    """Add the owners of a folder and of what is in it, level by level; say whether that was all."""
+    """Add the owners of a folder and its content, level by level; return whether that was all."""
     owner = os.lstat(top)
     found |= {owner.st_uid, owner.st_gid}
     names, level = 0, [top]
@@ -176,7 +177,7 @@ def _look(top: str, skipped: Collection[str], found: set[int]) -> bool:
             names += 1
             if names > MAX_NAMES:
                 return False
-            with suppress(OSError):  # it is gone
+            with suppress(OSError):  # it was removed
                 owner = entry.stat(follow_symlinks=False)
                 found |= {owner.st_uid, owner.st_gid}
                 if entry.is_dir(follow_symlinks=False):
@@ -187,7 +188,7 @@ def _look(top: str, skipped: Collection[str], found: set[int]) -> bool:
 
 def _entries(folders: Iterable[str], skipped: Collection[str]) -> Iterator[os.DirEntry[str]]:
     for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:  # it is gone, or was a mount
+        with suppress(OSError), os.scandir(folder) as entries:  # it was removed, or was a mount
             yield from (entry for entry in entries if entry.path not in skipped)
 
 
@@ -216,7 +217,7 @@ def name_of(uid: int) -> str | None:
 
 
 def _listed_as_ours() -> frozenset[int]:
-    """Return the ids of which the first account and the first group are ours."""
+    """Return the ids whose first account and first group have a server's name."""
     account_by_uid: dict[int, str] = {}
     for person in pwd.getpwall():
         account_by_uid.setdefault(person.pw_uid, person.pw_name)
@@ -241,14 +242,14 @@ def _is_taken(number: int) -> bool:
 
 
 def home_of(account: str) -> str:
-    """Return the home folder of an account that there is."""
+    """Return the home folder of an existing account."""
     return pwd.getpwnam(account).pw_dir
 
 
 def uids_in(group: str) -> frozenset[int]:
-    """Return the UIDs of all in a group, by listing or as their own. Source: initgroups(3).
+    """Return the UIDs of all members of a group, listed or by primary group. Source: initgroups(3).
 
-    Of a directory that cannot be listed, those whose own group it is are not found.
+    In a directory that cannot be listed, members by primary group are not found.
     """
     try:
         entry = grp.getgrnam(group)
@@ -260,7 +261,7 @@ def uids_in(group: str) -> frozenset[int]:
 
 
 def members_of(group: str) -> list[str]:
-    """Return the accounts that are listed as members of a group; those of its own GID are not."""
+    """Return the listed members of a group; accounts with it as primary group are not included."""
     try:
         return grp.getgrnam(group).gr_mem
     except KeyError:

@@ -1,4 +1,4 @@
-"""Wall clock and boot clock, which limit the validity of what root gives a wrapper."""
+"""Wall clock and boot clock, which limit the validity of a capability that root gives a wrapper."""
 
 import time
 from datetime import UTC, datetime
@@ -7,5 +7,5 @@ from mcpwrap.core.secrets.capability import ClockReadings
 
 
 def now() -> ClockReadings:
-    """Return the time by both."""
+    """Return the time of both clocks."""
     return ClockReadings(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))

@@ -11,20 +11,25 @@ _TIMEOUT_S = 10.0
 
 
 def expect(program: str) -> None:
-    """Say whether there is something that shows it.
+    """Refuse to go on without the program that shows notifications.
 
     Raises:
-        McpwrapError: there is not.
+        McpwrapError: it is not installed.
     """
     if not Path(program).exists():
-        raise McpwrapError("is not there", where=program, fix="`sudo apt install libnotify-bin`")
+        raise McpwrapError(
+            "is not installed",
+            where=program,
+            fix="`sudo apt install libnotify-bin`",
+            code="E-TOOL-NOTIFY-SEND",
+        )
 
 
 def show(shown: DesktopNotification, program: str) -> None:
-    """Show it, by this program.
+    """Show a notification by this program.
 
     Raises:
-        McpwrapError: it failed, or there is no desktop.
+        McpwrapError: the program failed, or there is no desktop.
     """
     argv = [program, "--app-name=mcpwrap", "--", shown.summary, shown.body]
     try:
@@ -38,4 +43,9 @@ def show(shown: DesktopNotification, program: str) -> None:
 
 
 def _failed(program: str, why: str) -> McpwrapError:
-    return McpwrapError(f"cannot be shown: {why}", where=program, fix="run it where a desktop runs")
+    return McpwrapError(
+        f"cannot show the notification: {why}",
+        where=program,
+        fix="run the command in a desktop session",
+        code="E-TOOL-NO-DESKTOP",
+    )

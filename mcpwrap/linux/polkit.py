@@ -1,4 +1,4 @@
-"""Authentication by polkit of the person behind a process, by password: pkcheck(1)."""
+"""Authentication by polkit of the user of a process, by password: pkcheck(1)."""
 
 import signal
 import subprocess
@@ -13,10 +13,10 @@ _MAX_DETAIL_CHARS = 120  # it is a line in a window
 
 @dataclass(frozen=True, slots=True)
 class Pkcheck:
-    """The program, and the timeout for a person's answer."""
+    """Path of pkcheck(1), and the timeout for a person's answer."""
 
     path: str = "/usr/bin/pkcheck"
-    patience_s: float = 25.0  # whoever asked the gate waits for 30 s
+    patience_s: float = 25.0  # the client of the approval socket waits for 30 s
 
 
 def is_authorised(
@@ -26,17 +26,17 @@ def is_authorised(
     details: Mapping[str, str],
     pkcheck: Pkcheck = Pkcheck(),
 ) -> bool:
-    """Say whether the person of this process has given the password of its account, just now.
+    """Return whether the user of this process has given the password of its account, just now.
 
-    `process_start` is field 22 of proc_pid_stat(5), by the word of whoever asks: polkitd compares
-    it, and refuses for another, so that a PID that was used again proves nothing. `details` are
-    what the window says: `tool`, `server` and `agent`. Without polkit, or after its
-    patience, it is nobody.
+    `process_start` is field 22 of proc_pid_stat(5), as the approver's program states it: polkitd
+    compares it with the process and refuses another one, so that a reused PID proves nothing.
+    `details` are shown in the window: `tool`, `server` and `agent`. Without polkit, or after the
+    timeout, it returns False.
 
-    Only root and the account in the action's annotation `org.freedesktop.policykit.owner` may ask.
-    It blocks, and wants the ends of its children for itself: it is for a process of its own.
+    Only root and the account in the action's annotation `org.freedesktop.policykit.owner` may call
+    polkit. It blocks, and must reap its children itself: it is for a process of its own.
     """
-    # Where others take them, subprocess finds none, and believes that all went well.
+    # If other code reaps the child, subprocess finds no status and reports success.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     argv = [pkcheck.path, "--action-id", ACTION, "--process", f"{pid},{process_start},{uid}"]
     for key, value in details.items():
@@ -52,6 +52,6 @@ def is_authorised(
             timeout=pkcheck.patience_s,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):  # whose end takes the window away
+    except (OSError, subprocess.TimeoutExpired):  # at the end of pkcheck polkit closes its window
         return False
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""Removal and disk usage of a folder with all its content, whatever a program made of it."""
+"""Removal and disk usage of a folder with its content, in any state that a program left it."""
 
 import errno
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
-_MAX_DEPTH = 256  # two descriptors each; node_modules in node_modules have some ten
+_MAX_DEPTH = 256  # each needs two descriptors; nested node_modules have about ten levels
 _BLOCK_BYTES = 512  # of st_blocks: stat(3type)
-LEAST_BYTES = 4096  # what a file, folder or link counts for: an inode is room too
+LEAST_BYTES = 4096  # least size of a file, folder or link: its inode takes room too
 
 
 class OddTreeError(Exception):
@@ -18,13 +18,13 @@ class OddTreeError(Exception):
 
 
 def used_bytes(folder: str, *, at_most: int) -> int:
-    """Return what a folder takes of its disk, in bytes; counting ends when that is over `at_most`.
+    """Return the disk usage of a folder, in bytes; counting ends when it is over `at_most`.
 
-    Sparse files count for what they take, each of several names of a file for its share. What
-    comes and goes meanwhile may or may not be counted. No link is followed.
+    Sparse files count with the blocks they take, each of a file's names with its share. Files that
+    appear or disappear meanwhile may or may not be counted. Links are not followed.
 
     Raises:
-        OddTreeError: a folder in it cannot be listed, or they are nested too deep.
+        OddTreeError: a folder in it cannot be listed, or the folders are nested too deep.
         OSError: the folder itself cannot be read.
     """
     used = 0
@@ -51,7 +51,7 @@ def used_bytes(folder: str, *, at_most: int) -> int:
 
 
 def _taken_bytes(info: os.stat_result) -> int:
-    """Return the size to count: a million names of one file, or empty files, take room too."""
+    """Return the size that counts: a million names of one file, or empty files, take room too."""
     names = 1 if stat.S_ISDIR(info.st_mode) else max(1, info.st_nlink)
     return max(info.st_blocks * _BLOCK_BYTES // names, LEAST_BYTES)
 
@@ -60,14 +60,14 @@ def _descend(
     name: str, in_fd: int | None, fds: list[int], waiting: list["os._ScandirIterator[str]"]
 ) -> None:
     if len(fds) >= _MAX_DEPTH:
-        raise OddTreeError(f"has over {_MAX_DEPTH} folders in one another")
+        raise OddTreeError(f"has over {_MAX_DEPTH} levels of folders")
     try:
         fd = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=in_fd)
     except PermissionError:
         raise OddTreeError("has a folder that cannot be listed") from None
     except OSError as error:
         if fds and error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
-            return  # it is another by now
+            return  # it was removed or replaced meanwhile
         raise
     fds.append(fd)
     waiting.append(os.scandir(fd))
@@ -76,9 +76,10 @@ def _descend(
 def remove(folder: str) -> None:
     """Remove a folder of the caller's account; what another account owns in it may stay.
 
-    A folder that cannot be listed is made so first; rmtree() would leave it, and what is in it.
-    Folders in folders are moved up beside their own: they may be deeper than paths are long, than
-    descriptors are many, and than Python calls itself. Names there are to be the caller's alone.
+    A folder that cannot be listed is made listable first; rmtree() would leave it and its content.
+    Inner folders are moved up beside their parent: they may be nested deeper than the limits of
+    path length, of descriptors and of Python's recursion allow. Only the caller may use the names
+    in `folder`.
     """
     with suppress(OSError):
         top_fd = os.open(folder, os.O_RDONLY | _NO_LINK)
@@ -109,21 +110,21 @@ def _empty(top_fd: int) -> None:
 
 
 def _without_files(fd: int) -> list[str]:
-    """Remove the files of a folder; return what else is in it."""
-    kept = []
+    """Remove the files of a folder; return its other names."""
+    left = []
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
         except OSError:
-            kept.append(name)
-    return kept
+            left.append(name)
+    return left
 
 
 def _listable(name: str, in_fd: int) -> int:
-    """Return a folder, opened, after making it the owner's to list, to enter and to change."""
+    """Open a folder, after giving its owner the right to list, enter and change it."""
     path_fd = os.open(name, os.O_PATH | _NO_LINK, dir_fd=in_fd)
     try:
-        # fchmod(2) takes no O_PATH descriptor, and another needs what is not there yet. proc(5)
+        # fchmod(2) takes no O_PATH descriptor, and another one needs rights still missing. proc(5)
         Path(f"/proc/self/fd/{path_fd}").chmod(_OURS)
         return os.open(".", os.O_RDONLY | _NO_LINK, dir_fd=path_fd)
     finally:

@@ -13,17 +13,17 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.isolation.privileges import NOBODY
 from mcpwrap.linux.unix_socket import memfd
 
-_MAX_SAID_CHARS = 200
+_MAX_LINE_CHARS = 200
 
 
 def answer_to(question: bytes, argv: Sequence[str], *, max_bytes: int, timeout_s: float) -> bytes:
-    """Return what the program says of a question, which it can read as often as it likes.
+    """Return the program's output for an input, which the program can read more than once.
 
-    It has no terminal, no environment, and no file but these two. Who is not root has it run under
-    their own account.
+    It has no terminal, no environment, and no file but these two. If the caller is not root, the
+    program runs under the caller's account.
 
     Raises:
-        McpwrapError: it failed, took too long, or said too much.
+        McpwrapError: it failed, took too long, or wrote over `max_bytes`.
     """
     question_fd, answer_fd = memfd.sealed("question", question), memfd.unsealed("answer")
     try:
@@ -34,15 +34,16 @@ def answer_to(question: bytes, argv: Sequence[str], *, max_bytes: int, timeout_s
         os.close(answer_fd)
     if failure or len(answer) > max_bytes:
         raise McpwrapError(
-            f"{failure or 'said too much'}{_said(answer)}; nothing was changed",
+            f"{failure or 'wrote too much'}{_last_line(answer)}; nothing was changed",
             where=argv[0],
-            fix="see what it was given: it may be an attack",
+            fix="examine the input of the program: it may be an attack",
+            code="E-TOOL-UNTRUSTED-INPUT",
         )
     return answer
 
 
 def _failure(argv: Sequence[str], question_fd: int, answer_fd: int, timeout_s: float) -> str:
-    """Run it; say why it failed, if it did."""
+    """Run the program; return why it failed, or ""."""
     nobody = pwd.getpwnam(NOBODY) if os.geteuid() == 0 else None
     try:
         done = subprocess.run(
@@ -52,7 +53,7 @@ def _failure(argv: Sequence[str], question_fd: int, answer_fd: int, timeout_s: f
             stderr=answer_fd,
             cwd="/",
             env={"LANG": "C.UTF-8"},
-            start_new_session=True,  # a terminal is typed into, and signals come from it
+            start_new_session=True,  # a terminal could be typed into, and sends signals
             timeout=timeout_s,
             check=False,
             user=nobody and nobody.pw_uid,
@@ -60,13 +61,13 @@ def _failure(argv: Sequence[str], question_fd: int, answer_fd: int, timeout_s: f
             extra_groups=[] if nobody else None,
         )
     except subprocess.TimeoutExpired:
-        return f"has not ended within {timeout_s:g} s"
+        return f"did not end within {timeout_s:g} s"
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    return f"has ended with {done.returncode}" if done.returncode else ""
+    return f"ended with status {done.returncode}" if done.returncode else ""
 
 
-def _said(untrusted: bytes) -> str:
-    """Return the last line of it, which of a traceback is the one that tells most."""
+def _last_line(untrusted: bytes) -> str:
+    """Return the last line of the output; in a traceback it is the most informative one."""
     lines = untrusted.decode(errors="replace").strip().splitlines()
-    return f" ({visible(lines[-1])[:_MAX_SAID_CHARS]})" if lines else ""
+    return f" ({visible(lines[-1])[:_MAX_LINE_CHARS]})" if lines else ""

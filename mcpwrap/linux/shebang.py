@@ -9,10 +9,10 @@ _MAX_LINE_BYTES = 256  # the kernel reads no more: execve(2)
 
 
 def interpreter(program: Path) -> str:
-    """Return the path of what runs a file, or the name that env(1) looks for; "" if neither.
+    """Return the path of a file's interpreter, or the name that env(1) searches for; else "".
 
-    Options of env(1) other than a first `-S` have words of their own, and not all of them name
-    what is run: then it is "".
+    An option of env(1) other than a first `-S` may take the next word, which then does not name
+    the interpreter: "" is returned.
     """
     try:
         line = _first_line(program)
@@ -29,7 +29,7 @@ def interpreter(program: Path) -> str:
 
 
 def _first_line(path: Path) -> bytes:
-    """Return how a plain file begins. Anything else is not even opened: that may do something."""
+    """Return the start of a plain file. No other file is opened: opening may have an effect."""
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_TABLE = Path("/proc/self/net/tcp")  # which is there with ProcSubset=pid as well
+_TABLE = Path("/proc/self/net/tcp")  # it exists with ProcSubset=pid too
 _LISTEN = "0A"
 
 
@@ -19,7 +19,7 @@ class _Socket:
 
 
 def inodes(port: int) -> dict[str, int]:
-    """Return the inode of the socket that listens at this port, by IPv4 address."""
+    """Return the inode of each socket that listens at this port, by IPv4 address."""
     return {found.address: found.inode for found in _listening() if found.port == port}
 
 

@@ -1,8 +1,9 @@
 """Terminal of this process: escaped output of all text, and answers typed by a person.
 
-What a command prints for people goes through here, to a terminal or not (ruff bans the other ways:
-pyproject.toml). A line is one line and has no escape sequence but our colours, whoever chose the
-names in it. ARCHITECTURE.md lists what does not go through here.
+All text that a command prints for people goes through this module, to a terminal or not (ruff bans
+the other ways: pyproject.toml). A line stays one line and has no escape sequence but mcpwrap's
+colours, even if an attacker chose the names in it. docs/design/layers.md, Text for a terminal,
+lists the output that does not go through this module.
 """
 
 import getpass
@@ -31,7 +32,7 @@ _SGR = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36, "
 
 
 class Styled(NamedTuple):
-    """Part of a line with colours of ours."""
+    """Part of a line, with colours."""
 
     text: str
     styles: tuple[Style, ...]
@@ -45,12 +46,12 @@ Part = str | Styled
 
 
 def styled(text: str, *styles: Style) -> Styled:
-    """Return a part of a line that has these colours where it is shown on a terminal."""
+    """Return a part of a line that has these colours on a terminal."""
     return Styled(text, styles)
 
 
 def harmless(text: str) -> str:
-    r"""Return one line that no terminal obeys: a newline in it is seen as `\n`; tabs stay."""
+    r"""Return one line without control characters: a newline is shown as `\n`; tabs stay."""
     return visible(text).replace("\n", "\\n")
 
 
@@ -75,16 +76,16 @@ def say_lines(lines: Iterable[Part]) -> None:
 
 
 def fail(error: McpwrapError, program: str = "mcpwrap") -> None:
-    """Print to standard error what went wrong, where, and what to do."""
+    """Print an error to standard error: place, problem and fix."""
     first, *more = error.lines()
     _put(sys.stderr, [(f"{program}: {first}",), *((line,) for line in more)])
 
 
 def guard() -> None:
-    """Have the rest of this process print nothing else: for a `main()`, at its start.
+    """Escape all other output of this process too: for a `main()`, at its start.
 
-    A bug keeps its traceback, in which a name may stand, and so does what a library logs; a
-    character that the terminal's encoding lacks is written out.
+    Tracebacks of bugs, which may contain untrusted names, and log records of libraries are printed
+    by this module. A character that the terminal's encoding lacks is written as an escape.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -94,15 +95,15 @@ def guard() -> None:
 
 
 def show_bug(bug: BaseException) -> None:
-    """Print a traceback. Each line is marked: none that stands in a message passes for ours."""
+    """Print a traceback. Each line is marked: text in a message cannot pass for mcpwrap's own."""
     _put_marked("".join(traceback.format_exception(bug)).rstrip("\n"))
 
 
 class _Logged(logging.Handler):
-    """Handler for log records of libraries: marked like a traceback, which they may have."""
+    """Handler for log records of libraries; lines are marked, as they may have a traceback."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print it."""
+        """Print the record."""
         _put_marked(self.format(record))
 
 
@@ -135,17 +136,17 @@ def _drawn(part: Part) -> str:
 
 
 def is_coloured(stream: TextIO) -> bool:
-    """Say whether what is printed there has colours."""
+    """Return whether text on this stream has colours."""
     return stream.isatty()
 
 
 def is_interactive() -> bool:
-    """Say whether somebody at a terminal sees what is printed, and can answer."""
+    """Return whether a person at a terminal sees the output and can answer."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def columns() -> int | None:
-    """Return how wide the terminal of standard output is; None if that is no terminal."""
+    """Return the width of standard output's terminal; None if it is not a terminal."""
     if not sys.stdout.isatty():
         return None
     return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_COLUMNS
@@ -155,26 +156,32 @@ def read_hidden(prompt: str) -> str:
     """Ask for a line that is not shown while it is typed.
 
     Raises:
-        UsageError: the process has no terminal, or what was typed is no text.
+        UsageError: the process has no terminal, or the input is not UTF-8.
     """
-    try:  # without one getpass would read standard input, and show it
+    try:  # without a terminal getpass would read standard input, and show it
         os.close(os.open(_TTY, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
         raise UsageError(
-            "there is no terminal to type a password at", where=_TTY, fix="`--help` says how else"
+            "cannot ask for a password: the process has no terminal",
+            where=_TTY,
+            fix="see `--help` for other ways",
+            code="E-USAGE-NO-TERMINAL",
         ) from error
     try:
         return getpass.getpass(harmless(prompt))
     except UnicodeDecodeError as error:
         raise UsageError(
-            "what was typed is not UTF-8", where=_TTY, fix="use a terminal with UTF-8"
+            "the input is not UTF-8",
+            where=_TTY,
+            fix="use a terminal with UTF-8",
+            code="E-USAGE-NOT-UTF8",
         ) from error
 
 
 def says_yes(text: Callable[[int], str], question: str) -> bool:
-    """Show a text, made for so many columns, then ask; say whether the answer is the word `yes`.
+    """Show a text, made for so many columns, then ask; return whether the answer is `yes`.
 
-    What was typed before the question is thrown away. An interrupt or the end of input is a no.
+    Input typed before the question is discarded. An interrupt or the end of input means no.
 
     Raises:
         UsageError: the process has no terminal.
@@ -183,14 +190,15 @@ def says_yes(text: Callable[[int], str], question: str) -> bool:
         terminal = FileIO(os.open(_TTY, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC), "r+")
     except OSError as error:
         raise UsageError(
-            "there is no terminal to ask at; nothing was changed",
+            "cannot ask for confirmation: the process has no terminal; nothing was changed",
             where=_TTY,
-            fix="type the command where you can read and answer",
+            fix="run the command in a terminal",
+            code="E-USAGE-NO-TERMINAL",
         ) from error
     with terminal:
         try:
             columns = os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
-            _show(terminal, visible(text(columns)))  # whose lines are cut and marked already
+            _show(terminal, visible(text(columns)))  # its lines are cut and marked already
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
             _show(terminal, harmless(question))
             answer = terminal.readline(_MAX_ANSWER_BYTES)

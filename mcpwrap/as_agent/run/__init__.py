@@ -1,1 +1,1 @@
-"""RUNS AS THE AGENT: `mcpwrap run`, one server in a sandbox, with nothing installed."""
+"""RUNS AS THE AGENT: `mcpwrap run`, one server in a sandbox, without the installed package."""

@@ -9,17 +9,17 @@ from mcpwrap.as_agent.run.sandbox.layers import Network
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
-@click.option("--name", metavar="NAME", help="What rules call the server; else from COMMAND.")
-@click.option("--policy", type=click.Path(path_type=Path), help="In place of your own.")
-@click.option("--inherit", multiple=True, metavar="VAR", help="Give it a variable of yours.")
-@click.option("--network", is_flag=True, help="Let it reach all that you can.")
+@click.option("--name", metavar="NAME", help="Name in policy rules. Default: from COMMAND.")
+@click.option("--policy", type=click.Path(path_type=Path), help="Policy file, not your default.")
+@click.option("--inherit", multiple=True, metavar="VAR", help="Pass your variable VAR to it.")
+@click.option("--network", is_flag=True, help="Give it your network access.")
 @click.option(
     "--read", multiple=True, type=click.Path(exists=True), help="Let it read a file or folder."
 )
 @click.option(
     "--write", multiple=True, type=click.Path(exists=True), help="Let it read and write one."
 )
-@click.option("--allow-degraded", is_flag=True, help="Do without what this kernel lacks.")
+@click.option("--allow-degraded", is_flag=True, help="Start without missing layers.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     command: tuple[str, ...],
@@ -32,18 +32,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     network: bool,
     allow_degraded: bool,
 ) -> int:
-    """Run the MCP server COMMAND behind the gate, as yourself, and closed in.
+    """Run the MCP server COMMAND behind the gate, under your account, in a sandbox.
 
-    An agent starts this in place of COMMAND. The server has none of your variables, no network, and
-    of your files only the working folder and its own program, to read, and a home of its own.
-    Whatever else it needs is an option.
+    An agent starts this command in place of COMMAND. The server gets none of your variables and no
+    network. Of your files it can read the working folder and its own program. It has a home of its
+    own. The options give it more.
 
     \b
     Example:  mcpwrap run --write ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes
     Exit status: the server's own, 128+N if signal N ended it; or 2 wrong usage or policy,
     69 a layer is missing, 70 it could not be started, 76 a line of over 64 MiB.
     """
-    # Only here: all other commands do without, and sqlglot takes 0.2 s to load.
+    # Imported here: no other command needs it, and sqlglot takes 0.2 s to load.
     from mcpwrap.as_agent.run.session import RunOptions, run  # noqa: PLC0415
 
     return run(

@@ -23,11 +23,11 @@ class Folders:
 
     @property
     def audit(self) -> Path:
-        """Return where decisions are written down; the server does not see it."""
+        """Return the folder of the audit, which the server cannot see."""
         return self.state / "audit"
 
     def home_of(self, server: str) -> Path:
-        """Return the home of a server, which lasts: what npx and uvx download is in it."""
+        """Return the home of a server, which outlives sessions: downloads of npx and uvx stay."""
         return self.state / _HOMES / server
 
 
@@ -43,28 +43,29 @@ def _base(named: str, default: Path) -> Path:
 
 
 def make(folder: Path) -> str:
-    """Make a folder that is nobody else's, if it is not there; return it without links.
+    """Create a folder for this account alone, if it does not exist; return it without links.
 
     Raises:
-        McpwrapError: it cannot be made.
+        McpwrapError: it cannot be created.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
         raise McpwrapError(
-            f"cannot be made: {error.strerror}",
+            f"cannot be created: {error.strerror}",
             where=str(folder),
             fix="set XDG_STATE_HOME to a folder that you can write to",
+            code="E-RUN-STATE-FOLDER",
         ) from error
     return str(folder.resolve())
 
 
 def make_home(own: Folders, server: str) -> str:
-    """Make the home of a server, below folders whose modes are not the server's to change.
+    """Create the home of a server, below folders whose modes the server cannot change.
 
     Raises:
-        McpwrapError: it cannot be made.
+        McpwrapError: it cannot be created.
     """
     for folder in (own.state, own.state / _HOMES):
         make(folder)
@@ -73,10 +74,10 @@ def make_home(own: Folders, server: str) -> str:
 
 @contextmanager
 def temporary() -> Iterator[str]:
-    """Make the temporary folder of a session, and remove it at the end.
+    """Create the temporary folder of a session, and remove it at the end.
 
-    It is in another, of which the server has nothing: who owns a folder may open it to everybody,
-    and that holds for the inner one alone.
+    It is inside another one, to which the server has no access: the server could open its own
+    folder to every account, but not the outer one.
     """
     outer = os.path.realpath(tempfile.mkdtemp(prefix="mcpwrap-"))
     try:

@@ -17,10 +17,10 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 
 
 def read_policy(named: Path | None, default: Path) -> Policy:
-    """Return the policy in the file that was named, or in the default one; without any, no rules.
+    """Read the policy from the named file, or the default one; if that is missing, without rules.
 
     Raises:
-        UsageError: it cannot be read, or has mistakes.
+        UsageError: it cannot be read, or has errors.
     """
     file = named or default
     try:
@@ -28,25 +28,28 @@ def read_policy(named: Path | None, default: Path) -> Policy:
     except FileNotFoundError as error:
         if named is None:
             return Policy()
-        raise _unread(file, error) from error
+        raise _unreadable(file, error) from error
     except OSError as error:
-        raise _unread(file, error) from error
+        raise _unreadable(file, error) from error
 
 
-def _unread(file: Path, error: OSError) -> UsageError:
+def _unreadable(file: Path, error: OSError) -> UsageError:
     return UsageError(
-        f"cannot be read: {error.strerror}", where=str(file), fix="name a file that can"
+        f"cannot be read: {error.strerror}",
+        where=str(file),
+        fix="name a file that this account can read",
+        code="E-USAGE-UNREADABLE-FILE",
     )
 
 
 def gate_for(server: str, policy: Policy, audit: Audit) -> Gate:
-    """Return what judges the messages of one session. Whatever it leans on is made here."""
+    """Return the message gate of one session, with its compiled policy and its call limiter."""
     compiled = compile_policy(policy, server)
     return Gate(compiled, _LocalCallLimiter(server, compiled), audit)
 
 
 class _LocalCallLimiter:
-    """Limits and circuit breaker of one session; the agent's other sessions count their own."""
+    """Limits and circuit breaker of one session; other sessions of the agent have their own."""
 
     def __init__(self, server: str, policy: CompiledPolicy) -> None:
         self._server = server

@@ -28,21 +28,21 @@ from mcpwrap.session.relay.server_exit import ServerExit, exited, killed_by
 from mcpwrap.session.relay.writer import MessageWriter
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_LAST_WORD_S = 2.0  # for a server whose agent has left: most end by themselves
+_GRACE_S = 2.0  # for a server whose agent has gone: most end by themselves
 WHO = "mcpwrap run"
 SIGNALS = 128  # as in a shell: 128 + N is signal N
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of a session: exit status, and whether the server sent anything that passed."""
+    """Result of a session: exit status, and whether a message of the server reached the agent."""
 
     status: int
     has_answered: bool
 
 
 class _ToAgent(MessageWriter):
-    """Sink of the agent's stream, with a flag: the server has sent something that passed."""
+    """Writer of the agent's stream, with a flag: a message of the server was written."""
 
     has_answered = False
 
@@ -53,7 +53,7 @@ class _ToAgent(MessageWriter):
 
 @dataclass(frozen=True, slots=True)
 class _Streams:
-    """Our ends of the server's 0, 1 and 2."""
+    """The relay's ends of the server's 0, 1 and 2."""
 
     to_server: int
     from_server: int
@@ -63,14 +63,14 @@ class _Streams:
 def run(
     program: Program, closing: Confinement, gate: Gate, arrived: Callable[[], None]
 ) -> RunResult:
-    """Run the server as the agent's, on our own standard streams, until it has ended.
+    """Run the server on the agent's streams, which are our own 0, 1 and 2, until it has ended.
 
-    `arrived` is called before anything that has come is judged.
+    `arrived` is called before received messages are judged.
 
     Raises:
         StageError: it could not be started.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an agent that ignores it would have none told
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an agent may have left it ignored
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     blocked = frozenset(map(signal.Signals, mask))
     try:
@@ -88,8 +88,8 @@ def _relayed(
     streams: _Streams,
     blocked: frozenset[signal.Signals],
 ) -> RunResult:
-    to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_when_unheard` sees it too
-    # The server has ended, and its first process will say so.
+    to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_after_agent` handles it
+    # A server that no longer reads has ended: its first process reports that.
     judged = _judged(gate, arrived, to_agent, MessageWriter(streams.to_server, lambda: None))
     is_broken_off = threading.Event()
 
@@ -97,7 +97,7 @@ def _relayed(
         is_broken_off.set()
         _signal(first_pid, signal.SIGKILL)
 
-    _thread(partial(_end_when_unheard, first_pid))
+    _thread(partial(_end_after_agent, first_pid))
     _thread(partial(_follow, judged.from_agent, _STDIN, break_off))
     ending = ServerExit()
     from_server = partial(judged.from_server, how_it_ended=ending.wait)
@@ -107,12 +107,12 @@ def _relayed(
     )
     numbers = [number for number in FORWARDED if _is_ours(number, blocked)]
     status = child_exit.await_end(first_pid, numbers, partial(_signal, first_pid))
-    descendants.end_all()  # none, where a namespace has ended them
+    descendants.end_all()  # those without a PID namespace, which ends its own
     ending.tell(_why(status))
-    for number in numbers:  # now for us, who may wait for an agent that does not read
+    for number in numbers:  # now for this process, which may wait for an agent that does not read
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    for thread in outward:  # what the server wrote before it ended is still in its pipes
+    for thread in outward:  # output that the server wrote before its end is still in the pipes
         thread.join()
     return RunResult(
         session_socket.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered
@@ -124,7 +124,7 @@ def _why(status: int) -> str:
 
 
 def _is_ours(number: signal.Signals, blocked: frozenset[signal.Signals]) -> bool:
-    """Say whether the agent lets a signal come through: it neither blocks nor ignores it."""
+    """Return whether to forward a signal: the agent neither blocks nor ignores it."""
     return number not in blocked and signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -156,7 +156,7 @@ def _judged(
         to_agent=to_agent,
         to_server=to_server,
         note=JournalNotes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
-        renew=lambda _: arrived(),  # its policy is that of the start
+        renew=lambda _: arrived(),  # the policy is not read again
     )
 
 
@@ -172,7 +172,7 @@ def _thread(work: Callable[[], None]) -> threading.Thread:
 
 
 def _give_up(raised: threading.ExceptHookArgs) -> None:
-    """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
+    """Print the traceback of a bug, and exit: both sides would wait for this thread for ever."""
     if raised.exc_value is not None:
         tty.show_bug(raised.exc_value)
     os._exit(session_socket.Exit.WRAPPER)
@@ -182,7 +182,7 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, break_off: Callable[
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        log_line(f"{WHO}: {error}")
+        log_line(f"{WHO}: {error} [E-RUN-LINE-TOO-LONG]")
         break_off()
 
 
@@ -190,21 +190,21 @@ def _copy_errors(from_fd: int) -> None:
     sanitiser = Sanitiser()
 
     def deliver(text: bytes) -> None:
-        with suppress(OSError):  # nobody reads it; the server is not to notice
+        with suppress(OSError):  # it is closed; the server must not notice
             copy.write(_STDERR, text)
 
     copy.relay_each(from_fd, lambda untrusted: deliver(sanitiser.feed(untrusted)))
     deliver(sanitiser.rest())
 
 
-def _end_when_unheard(first_pid: int) -> None:
-    """End the session of an agent that has left, whatever its server makes of that."""
-    # Not poll(2): the agent would not hear us close what that waits for.
+def _end_after_agent(first_pid: int) -> None:
+    """Kill the session of an agent that has gone, if the server does not end by itself."""
+    # Not poll(2): while it waits it holds the file, and the agent would not notice our close.
     with select.epoll() as epoll:
         try:
-            epoll.register(_STDOUT, 0)  # EPOLLERR and EPOLLHUP are always asked for
+            epoll.register(_STDOUT, 0)  # EPOLLERR and EPOLLHUP are always reported
         except PermissionError:
-            return  # a file, which no one leaves
+            return  # a file: it has no other end that could close
         epoll.poll()
-    time.sleep(_LAST_WORD_S)
+    time.sleep(_GRACE_S)
     _signal(first_pid, signal.SIGKILL)

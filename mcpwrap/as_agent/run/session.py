@@ -1,6 +1,6 @@
-"""One `mcpwrap run`, from its options to the server's exit status.
+"""One run of `mcpwrap run`, from its options to the server's exit status.
 
-A server that is started without `--name` gets a default name, from its command.
+Without `--name`, the server gets a default name, from its command.
 """
 
 import errno
@@ -29,11 +29,11 @@ _NOT_ENFORCED = (
 )
 _STDERR = 2
 _FIXES = {
-    errno.EACCES: "let it be read, and its interpreter: `--read FOLDER`",
-    errno.ENOENT: "see that its interpreter, in its first line, is there",
+    errno.EACCES: "let the server read it and its interpreter: `--read FOLDER`",
+    errno.ENOENT: "check that its interpreter, in its first line, exists",
 }
 _DEFAULT_NAME = "server"
-# They run what an argument names; some by a word of their own before it.
+# They run the package or script that an argument names; some need a verb before it.
 _LAUNCHERS = re.compile(
     r"npx|npm|bunx?|pnpm|pnpx|yarn|deno|node|nodejs|tsx|uvx?|pipx|env|python(3(\.\d+)?)?"
 )
@@ -59,7 +59,7 @@ class RunOptions:
 
 
 class MissingLayerError(McpwrapError):
-    """Sandbox layer that the kernel or its administrator does not allow, though we promise it."""
+    """Missing sandbox layer: the kernel lacks it, or the administrator does not allow it."""
 
     exit_code = int(session_socket.Exit.UNAVAILABLE)
 
@@ -72,7 +72,7 @@ class StartError(McpwrapError):
 
 def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
-    _open_all()
+    _open_standard_streams()
     account, home = _account_and_home(environ)
     own = directories.of_user(environ, home)
     name = _name(options)
@@ -81,19 +81,19 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     to_write = _to_write(options, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
     path = environment.search_path(agents_path)
-    place = CommandContext(toolchain.wide_folders(home), Path.cwd(), path, to_write)
-    program, place = _found(options.command[0], place, agents_path)
+    context = CommandContext(toolchain.wide_folders(home), Path.cwd(), path, to_write)
+    program, context = _found(options.command[0], context, agents_path)
     its_home = directories.make_home(own, name)
     with directories.temporary() as tmp:
         env = environment.variables(
-            account=account, home=its_home, tmp=tmp, path=place.path, inherited=inherited
+            account=account, home=its_home, tmp=tmp, path=context.path, inherited=inherited
         )
         if options.network is Network.NOTHING:
             env = environment.offline(env)
         system = environment.system(home)
-        closing = _confinement(options, program, place, [*system], [its_home, tmp])
+        closing = _confinement(options, program, context, [*system], [its_home, tmp])
         started = Program(
-            command=str(program), args=options.command[1:], cwd=str(place.cwd), env=env
+            command=str(program), args=options.command[1:], cwd=str(context.cwd), env=env
         )
         with user_audit.session(own.audit, name, policy) as recorder:
             gate = local_gate.gate_for(name, policy, recorder)
@@ -102,28 +102,29 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     return ended.status
 
 
-def _found(command: str, place: CommandContext, agents_path: str) -> tuple[Path, CommandContext]:
-    """Return the program, and where it is to run."""
-    program = toolchain.find_program(command, place)
+def _found(command: str, context: CommandContext, agents_path: str) -> tuple[Path, CommandContext]:
+    """Return the program, and its context with the program's folder on the search path."""
+    program = toolchain.find_program(command, context)
     if program is None:
         raise StartError(
-            "there is no such program",
+            "no such program",
             where=command,
-            fix="write its whole path, or add its folder to PATH",
+            fix="write its absolute path, or add its folder to PATH",
+            code="E-RUN-NO-PROGRAM",
         )
-    return program, replace(place, path=environment.search_path(agents_path, program))
+    return program, replace(context, path=environment.search_path(agents_path, program))
 
 
-def _open_all() -> None:
-    """Leave none of 0, 1 and 2 closed: what is opened next would be taken for it."""
+def _open_standard_streams() -> None:
+    """Open those of 0, 1 and 2 that are closed: the next opened file would get their number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
-        if fd == _STDERR:  # Python found it closed, and has nothing to write to
+        if fd == _STDERR:  # Python found it closed, and has no stream for it
             sys.stderr = os.fdopen(fd, "w", closefd=False)  # noqa: TID251 - nothing is written
     os.close(fd)
 
 
 def _account_and_home(environ: Mapping[str, str]) -> tuple[str, Path]:
-    """Return our account and our home. In a container an account may have no entry."""
+    """Return the account and home of this process. In a container it may have no passwd entry."""
     try:
         entry = pwd.getpwuid(os.geteuid())
         account, home = entry.pw_name, entry.pw_dir
@@ -136,15 +137,16 @@ def _name(options: RunOptions) -> str:
     name = default_server_name(options.command) if options.name is None else options.name
     if not is_server_name(name):
         raise UsageError(
-            "no server can have that name",
+            "is not a valid name of a server",
             where=f"--name {name}",
             fix=f"write at most {MAX_NAME_CHARS} of a-z, 0-9, _ and -, a letter first",
+            code="E-RUN-NAME",
         )
     return name
 
 
 def default_server_name(command: Sequence[str]) -> str:
-    """Return a name that a server can have: of the program, or of what a launcher is to run."""
+    """Return a valid server name: from the program, or from the package that a launcher runs."""
     program, *arguments = command
     named = _last_part(program)
     while _LAUNCHERS.fullmatch(named) and arguments:
@@ -166,44 +168,47 @@ def _to_write(options: RunOptions, home: Path) -> frozenset[Path]:
 
 
 def _typed(path: str, to_write: Collection[Path]) -> Path:
-    """Return what was typed without links.
+    """Return a path of the command line without links.
 
     Raises:
-        UsageError: an earlier session of the server could have chosen where it leads.
+        UsageError: an earlier session of the server could have chosen the target of a link on it.
     """
     real = toolchain.resolve_contained(Path.cwd() / path, to_write)
     if real is None:
         raise UsageError(
-            "leads out of a folder that the server may write, which could have made the link",
+            "leads out of a folder that the server may write: the server could have made the link",
             where=path,
-            fix="name what it is to lead to: `realpath` prints it",
+            fix="write the path that `realpath` prints, if that is the intended one",
+            code="E-RUN-LINK",
         )
     return real
 
 
 def _confinement(
-    options: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
+    options: RunOptions, program: Path, context: CommandContext, system: list[str], own: list[str]
 ) -> Confinement:
     arguments = options.command[1:]
-    needed = toolchain.needed_paths(program, arguments, place)
-    typed = {_typed(path, place.to_write) for path in options.to_read}
+    needed = toolchain.needed_paths(program, arguments, context)
+    typed = {_typed(path, context.to_write) for path in options.to_read}
     to_read = {*system, os.path.realpath(environment.RESOLVERS), *map(str, needed | typed)}
     return Confinement(
         to_read=tuple(sorted(to_read)),
-        to_write=(*own, *map(str, place.to_write)),
-        links=_links({*needed, *toolchain.named_paths(program, arguments, place)}, options, place),
-        cwd=str(place.cwd),
+        to_write=(*own, *map(str, context.to_write)),
+        links=_links(
+            {*needed, *toolchain.named_paths(program, arguments, context)}, options, context
+        ),
+        cwd=str(context.cwd),
         network=options.network,
     )
 
 
-def _links(names: set[Path], options: RunOptions, place: CommandContext) -> dict[str, str]:
-    """Return the links by which its files may be named: by the system, by us and as was typed."""
+def _links(names: set[Path], options: RunOptions, context: CommandContext) -> dict[str, str]:
+    """Return the links by which the system, mcpwrap and the command line name visible files."""
     typed = (*environment.SYSTEM, environment.RESOLVERS, *options.to_read, *options.to_write)
     return {
         str(link): str(target)
-        for name in (*names, *(place.cwd / path for path in typed))
-        for link, target in toolchain.symlinks_on(name, place.to_write).items()
+        for name in (*names, *(context.cwd / path for path in typed))
+        for link, target in toolchain.symlinks_on(name, context.to_write).items()
     }
 
 
@@ -213,7 +218,7 @@ def _run_confined(
     judge: tuple[Gate, Callable[[], None]],
     options: RunOptions,
 ) -> RunResult:
-    """Run it with all layers; if it may be, without those that are not to be had."""
+    """Run the server with all layers; with `--allow-degraded` without those that are missing."""
     log_line(f"{WHO}: not enforced without the installed package: {_NOT_ENFORCED}")
     while True:
         try:
@@ -228,13 +233,14 @@ def _missing(error: StageError, program: Program) -> SandboxLayer:
     """Return the layer that failed.
 
     Raises:
-        StartError: it is none that failed.
+        StartError: the failure is not of a layer.
     """
     if error.layer is None:
         raise StartError(
             f"cannot be started: {error.strerror}",
             where=program.cwd if error.stage is Stage.FOLDER else program.command,
-            fix=_FIXES.get(error.errno or 0, "try it without `mcpwrap run --`"),
+            fix=_FIXES.get(error.errno or 0, "try the command without `mcpwrap run --`"),
+            code="E-RUN-START",
         ) from error
     return error.layer
 
@@ -245,23 +251,26 @@ def _do_without(
     """Report that a layer is missing, and what the server can do without it.
 
     Raises:
-        MissingLayerError: it may not be done without.
+        MissingLayerError: `--allow-degraded` is not given.
     """
     if not options.may_be_degraded:
         raise MissingLayerError(
-            f"this machine does not give it: {error.strerror}; nothing was started",
+            f"not available on this machine: {error.strerror}; nothing was started",
             where=SHOWN[layer],
-            fix=f"`--allow-degraded` does without, and then {without(layer, others)}",
+            fix=f"with `--allow-degraded` it starts nevertheless, but {without(layer, others)}",
+            code="E-RUN-MISSING-LAYER",
         ) from error
-    log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
+    log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}): {without(layer, others)}")
 
 
 def _report_end(ended: RunResult, name: str, options: RunOptions) -> None:
-    """Say what may have been the matter with a server that ended badly."""
+    """Log the signal or the likely causes of a server's failure."""
     if ended.status > SIGNALS:
-        log_line(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")
+        number = ended.status - SIGNALS
+        log_line(f"{WHO}: {name} was ended by signal {number} [E-RUN-SIGNAL]")
     elif ended.status and not ended.has_answered:
         less = [] if options.network is Network.ALL else ["no network (`--network`)"]
-        less += ["of your files only some (`--read`, `--write`)"]
-        less += ["of your variables only some (`--inherit`)"]
-        log_line(f"{WHO}: {name} ended before it answered; it had {', '.join(less)}")
+        less += ["only some of your files (`--read`, `--write`)"]
+        less += ["only some of your variables (`--inherit`)"]
+        had = ", ".join(less)
+        log_line(f"{WHO}: {name} ended before it answered; it had {had} [E-RUN-NO-ANSWER]")

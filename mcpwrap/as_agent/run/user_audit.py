@@ -1,8 +1,8 @@
 """Audit of `mcpwrap run`, a hash chain in the agent's own folder.
 
 It has the format of the gate's audit, and `mcpwrap audit --user` reads it. The agent has the key
-as well: it shows what a server did, and that no other account changed it; against the agent it
-proves nothing.
+too: the audit shows the server's actions, and that no other account changed it; against the agent
+it proves nothing.
 """
 
 import fcntl
@@ -33,10 +33,10 @@ KEYS = "keys.json"
 
 @contextmanager
 def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
-    """Write down a session of its own, and that it is over at the end of the block.
+    """Record a session in the audit, and its end at the end of the block.
 
     Raises:
-        McpwrapError: it cannot be written.
+        McpwrapError: the audit cannot be written.
     """
     directories.make(folder)
     tally = SharedCounters()
@@ -49,7 +49,8 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
         raise McpwrapError(
             f"the audit cannot be written: {error}; nothing was started",
             where=str(folder),
-            fix="make room, or move the folder away to begin anew",
+            fix="free some disk space, or move the folder away to start a new audit",
+            code="E-RUN-AUDIT",
         ) from error
     start = start_of(keys.root_key, keys.epochs)
     recorder = Recorder(
@@ -63,13 +64,13 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
     try:
         yield recorder
     finally:
-        with suppress(OSError):  # what is not written down is missed by nobody but the end
+        with suppress(OSError):  # only the record of the end is lost
             ledger.close(entry)
             ledger.end()
 
 
 def _begun(folder: Path) -> tuple[Keys, MasterChain]:
-    """Begin an epoch of this user's, with a number that no other process takes."""
+    """Begin an epoch of this user, with a number that no other process uses."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -77,9 +78,9 @@ def _begun(folder: Path) -> tuple[Keys, MasterChain]:
         keys = before
         if before.is_begun or (folder / folder_of(before.epochs)).exists():
             keys = replace(before, epochs=before.epochs + 1, is_begun=False)
-        _keep(folder, keys)
+        _write(folder, keys)
         ledger = MasterChain(folder, start_of(keys.root_key, keys.epochs), __version__)
-        _keep(folder, replace(keys, is_begun=True))
+        _write(folder, replace(keys, is_begun=True))
     finally:
         os.close(fd)
     return keys, ledger
@@ -92,7 +93,7 @@ def _keys(folder: Path) -> Keys:
         return Keys(root_key=os.urandom(KEY_BYTES), epochs=0)
 
 
-def _keep(folder: Path, keys: Keys) -> None:
+def _write(folder: Path, keys: Keys) -> None:
     root_files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
 
 

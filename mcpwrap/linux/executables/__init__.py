@@ -1,1 +1,1 @@
-"""Ownership checks: root alone can change the code that servers execute and load. Reads only."""
+"""Ownership checks: only root can change the code that servers execute and load. Reads only."""

@@ -1,10 +1,10 @@
-"""Paths of code in the words of a command line, or in the value of a variable."""
+"""Paths of code in the arguments of a command line, or in the value of a variable."""
 
 import os
 import re
 
 PATHS = re.compile(r"/[^\s'\"`;|&()<>:,=]*")
-_FILE_URL = re.compile(r"(git\+)?file:(//)?(?=/)|@(?=/)")  # `@` has java read arguments
+_FILE_URL = re.compile(r"(git\+)?file:(//)?(?=/)|@(?=/)")  # `@`: java reads arguments from it
 _NAME = re.compile(rf"(^|(?<==))(@|\w+:)?\w[\w.~-]*{PATHS.pattern}")  # `@scope/package`
 _CODE = re.compile(
     r".+\.([cm]?[jt]sx?|py[cz]?|pyw|sh|jar|rb|php|p[lm]|lua|jl|[rR]|dll|exe|wasm|so(\.\d+)*|node)"
@@ -12,13 +12,13 @@ _CODE = re.compile(
 
 
 def paths(text: str) -> list[str]:
-    """Return the paths in a word that may be a URL, whose host is none, or a name in a scope."""
+    """Return the paths in a word; the host of a URL and a name with a scope are not paths."""
     found = PATHS.findall(_NAME.sub("", text))
     return [path for path in found if not re.match("//[^/]", path)]
 
 
 def whole(word: str, cwd: str) -> str:
-    """Return the absolute path that a word may be; "" if it can be none."""
+    """Return the absolute path that a word may be; "" if it cannot be a path."""
     word = _FILE_URL.sub("", word, count=1) if _FILE_URL.match(word) else word
     if word.startswith("/"):
         return word
@@ -26,9 +26,9 @@ def whole(word: str, cwd: str) -> str:
 
 
 def is_code(path: str) -> bool:
-    """Say whether a file is one that is run, by its name or its mode.
+    """Return whether a file contains code, by its name or its mode.
 
-    By its name also what is not there: it may be by then.
+    By its name a missing file counts too: it may exist when the server starts.
     """
     if _CODE.fullmatch(os.path.basename(path)):
         return not os.path.isdir(path)

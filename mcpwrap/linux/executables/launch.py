@@ -10,7 +10,7 @@ from mcpwrap.core.environment import PATH
 from mcpwrap.linux.executables import code_paths, shell
 from mcpwrap.linux.executables.shell import ASSIGNMENT, SHELL
 
-COMMAND, CWD = "command", "cwd"  # the part of a definition
+COMMAND, CWD = "command", "cwd"  # parts of a definition
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _INTERPRETER = re.compile(
     rf"{_PYTHON.pattern}|{SHELL.pattern}|node[\d.]*|nodejs|deno|bun|tsx|ts-node|j?ruby[\d.]*"
@@ -18,15 +18,15 @@ _INTERPRETER = re.compile(
     r"|tclsh|pwsh|elixir|escript|scala|groovy|clojure|bb"
 )
 MAX_DEPTH = 16
-# They look for code, or for what names it, in the folder that they are started in.
+# They search the working directory for code, or for files that name code.
 _RUNNER = re.compile(
     r"npx|npm|pnpm|pnpx|yarn|bun|bunx|deno|tsx|ts-node|uv|uvx|pipx|poetry|pdm|hatch|pixi|rye|make|just"
     r"|go|cargo|dotnet|bundle|rake|mix|mvn|gradle|mise|asdf|direnv|uvicorn|gunicorn|fastmcp"
 )
-# What they start by its name.
+# Programs that they start by name.
 _STARTED = ("node", "python3", "python", "sh", "git")
 _SUBCOMMANDS = frozenset({"run", "exec", "tool", "dlx", "x", "watch", "--"})
-# Options whose value is a path from which code is taken, and those of which it is something else.
+# Options whose value is a path of code, and options with another value.
 _WITH_PATH = frozenset({
     "-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file", "--tsconfig",
     "-I", "-L", "-C", "-cp", "-classpath", "--class-path", "--module-path", "-p", "--package",
@@ -34,22 +34,22 @@ _WITH_PATH = frozenset({
     "--with-editable", "--with-requirements", "--python", "--config", "--config-file",
 })  # fmt: skip
 _WITH_VALUE = frozenset({"-X", "-W", "-d", "-o", "-O", "+o", "--conditions", "--stack-size"})
-# They take no value from the next word, which may be the program; deno's say what is allowed.
+# Flags without a value: the next word may be the program. deno's are its permissions.
 _FLAG = re.compile(
     rf"{_PYTHON.pattern} -[bBdEiIOPqRsSuvx]+|(ba|da)?sh -[abd-np-zA-NP-Z]+"
     r"|deno -[AENRSWqr]+(=.*)?|(node[\d.]*|nodejs|deno) --no-[a-z-]+"
 )
 _PRELOADS = re.compile(r"(-r|--require|--import|--(experimental-)?loader)(=.*)?")
-# Where they may write, or what they are allowed; java's properties, but for paths of code.
+# Paths to write to, permissions, and java's properties except those with paths of code.
 _DATA_OPTION = re.compile(
     r"--(allow|deny)-.*|--(diagnostic|report)-dir.*|-XX:.*|-Xlog.*"
     r"|-D(?!java\.(library|class)\.path=|loader\.path=|java\.(ext|endorsed)\.dirs=).*"
 )
-# They start what follows their own options.
+# They start the command that follows their own options.
 _STARTER = re.compile(
     r"env|nice|ionice|nohup|setsid|stdbuf|timeout|chrt|taskset|xvfb-run|time|tini|dumb-init|unbuffer"
 )
-# Values of these are, or hold, paths that a loader or an interpreter looks in.
+# Variables with one path, or a list of paths, that a loader or an interpreter searches.
 _LISTS = re.compile(
     r"LD_LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH|RUBYLIB|PERL5?LIB|GEM_PATH|LUA_C?PATH"
 )
@@ -64,7 +64,7 @@ _LOADED = re.compile(
     r"|NIX_LD(_LIBRARY_PATH)?|GTK_(MODULES|PATH)|GIO_(EXTRA_)?MODULES|QT_PLUGIN_PATH"
     r"|(MISE|ASDF|NVM|VOLTA|PYENV|CONDA|RBENV)_\w+|SHELL|RUSTC_WRAPPER|LESSOPEN|PLAYWRIGHT_BROWSERS_PATH|GO(FLAGS|ROOT|PATH|ENV)"
 )
-_HOME = re.compile(r"/(home/[^/]+|root)/?")  # of which no server sees anything, nor may be given it
+_HOME = re.compile(r"/(home/[^/]+|root)/?")  # no server sees it, and it cannot be a workspace
 _KEPT = re.compile(r"HOME|XDG_\w+|\w*(cache|CACHE)\w*")
 _TEMPORARY = re.compile(r"/(var/)?tmp(/(?!\.\.(/|$))[^/]*)*")  # each server has its own
 _URL = re.compile(r"https?://")
@@ -77,19 +77,19 @@ class Launch:
 
     command: str
     args: Sequence[str]
-    cwd: str  # "" is an empty folder of its own
+    cwd: str  # "" is an empty folder of the session
     env: Mapping[str, str]
-    depth: int = 0  # of commands that are given to commands
+    depth: int = 0  # how many commands are around this one
 
     def search(self) -> list[str]:
-        """Return the folders in which a program is looked for by its name."""
+        """Return the folders in which a program is searched for by its name."""
         folders = self.env.get("PATH", PATH).replace("$PATH", PATH).split(":")
         return [os.path.join(self.cwd, f) for f in folders if f.startswith("/") or self.cwd]
 
     def found(self, name: str) -> Iterator[str]:
-        """Yield what is there of a name, up to what can be executed.
+        """Yield the existing files of this name on the search path, up to the first executable.
 
-        What a link leads to may be there later.
+        A dangling link is yielded too: its target may exist later.
         """
         for folder in self.search():
             if os.path.lexists(path := os.path.join(folder, name)):
@@ -101,7 +101,7 @@ class Launch:
 def launch_of(
     command: str, args: Sequence[str], cwd: str, env: Mapping[str, Sequence[object]]
 ) -> Launch:
-    """Return how a server is started; a secret in a variable names nothing that is loaded."""
+    """Return the launch of a server. Secrets in variables are left out: they name no code."""
     texts = {name: [part for part in parts if isinstance(part, str)] for name, parts in env.items()}
     literals = {name: "".join(parts) for name, parts in texts.items()}
     return Launch(command=command, args=args, cwd=cwd, env=literals)
@@ -114,12 +114,12 @@ class CodePath:
     path: str
     part: str
     is_executed: bool = False  # the server does not start without it
-    is_searched: bool = False  # a folder of which one program is taken
-    is_too_deep: bool = False  # it is given to commands that are given to commands, and so on
+    is_searched: bool = False  # a folder from which one program is started
+    is_too_deep: bool = False  # it is nested in more than MAX_DEPTH commands
 
 
 def loaded(launch: Launch) -> Iterator[CodePath]:
-    """Yield the command, and what else the definition names of code that may be there."""
+    """Yield the command, and all other paths of code that the definition names."""
     yield CodePath(launch.command, COMMAND, is_executed=True)
     yield from _of_line(launch)
     for name, value in launch.env.items():
@@ -127,7 +127,7 @@ def loaded(launch: Launch) -> Iterator[CodePath]:
 
 
 def _of_line(line: Launch) -> Iterator[CodePath]:
-    """Yield what a command line names, and those that are in it."""
+    """Yield the paths of code in a command line, and in the command lines nested in it."""
     name = os.path.basename(line.command)
     if _STARTER.fullmatch(name):
         yield from _started(line)
@@ -157,7 +157,7 @@ def _of_arguments(name: str, line: Launch) -> Iterator[str]:
 
 
 def _inner(name: str, line: Launch) -> Iterator[CodePath]:
-    """Yield of the command lines that a shell, a runner or any other program is given to start."""
+    """Yield the paths of the command lines that a shell, a runner or another program starts."""
     if SHELL.fullmatch(name):
         yield from _of_text(shell.text_of(line.args) or "", line)
     elif not _INTERPRETER.fullmatch(name) or _RUNNER.fullmatch(name):
@@ -177,7 +177,10 @@ def _of_text(text: str, line: Launch) -> Iterator[CodePath]:
 
 
 def _started(line: Launch) -> Iterator[CodePath]:
-    """Yield of what env(1) and its like start, with the variables and the folder that they set."""
+    """Yield the paths of the command that env(1) or the like starts, with its variables and folder.
+
+    Both are set by the arguments before the command.
+    """
     words = list(_unsplit(line.args))
     may_be = [i for i, word in enumerate(words) if _is_command(word)]
     sure = (i for i in may_be if _is_known(words[i]) or "/" in words[i])
@@ -188,7 +191,7 @@ def _started(line: Launch) -> Iterator[CodePath]:
 
 
 def _unsplit(args: Sequence[str]) -> Iterator[str]:
-    """Yield the words of `env -S`, and others as they are; a folder in one with its option."""
+    """Yield the arguments with those of `env -S` split; `-C DIR` becomes `--chdir=DIR`."""
     is_text, is_folder = False, False
     for word in args:
         text = re.fullmatch(r"(-v?S|--split-string=?)(.*)", word, re.DOTALL)
@@ -218,7 +221,7 @@ def _set_and_run(
 
 
 def _program(line: Launch) -> Iterator[CodePath]:
-    """Yield a command that is in the arguments of another, and what it is given."""
+    """Yield the paths of a command in another command's arguments, and of its own arguments."""
     line = replace(line, depth=line.depth + 1)
     if line.depth > MAX_DEPTH:
         yield CodePath(line.command, "args", is_too_deep=True)
@@ -242,14 +245,14 @@ def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterato
 
 
 def _is_its_own(name: str, value: str) -> bool:
-    """Say whether a variable names a folder that each server has for itself, or none of them."""
+    """Return whether a variable names a folder private to each server, or visible to no server."""
     if name == "HOME" and _HOME.fullmatch(value):
         return True
     return _KEPT.fullmatch(name) is not None and _TEMPORARY.fullmatch(value) is not None
 
 
 def _of_loaded(name: str, value: str, cwd: str) -> Iterator[str]:
-    if _LISTS.fullmatch(name):  # an empty part is the folder in which it is started
+    if _LISTS.fullmatch(name):  # an empty part is the working directory
         parts = value.split(":") if value or name == "CLASSPATH" else []
         yield from (code_paths.whole(part or ".", cwd) for part in parts)
         return
@@ -263,10 +266,11 @@ def _of_loaded(name: str, value: str, cwd: str) -> Iterator[str]:
 
 
 def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
-    """Yield the paths up to the program of an interpreter; the rest is its own.
+    """Yield the paths up to the interpreter's program; the program's arguments follow it.
 
-    Also of those that are not there: they may be by then. Of an option that is not known here
-    nobody can say whether it takes a value: a path after one that cannot be run may be either.
+    Missing files are yielded too: they may exist when the server starts. It is not known whether
+    an option outside these tables takes a value: after it, a path that is not code may be the
+    option's value or the program.
     """
     previous = ""
     for word in _without_flags(name, line.args):
@@ -300,17 +304,17 @@ def _prefixes(words: Iterable[str], cwd: str) -> Iterator[str]:
 
 
 def _without_flags(name: str, args: Sequence[str]) -> list[str]:
-    """Return the words but flags, and those that `cargo run --` gives to what it has built."""
+    """Return the words without flags, and without what `cargo run --` passes to the program."""
     is_built = name in {"cargo", "dotnet"} and "run" in args
     words = takewhile(lambda word: word != "--", args) if is_built else args
     return [word for word in words if not _FLAG.fullmatch(f"{name} {word}")]
 
 
 def _takes_text(name: str, option: str) -> bool:
-    """Say whether the value of an option is code, or the name of a module."""
+    """Return whether the value of an option is code, or the name of a module."""
     if _PYTHON.fullmatch(name):
         return re.fullmatch(r"-[A-Za-z]*[cm]", option) is not None
-    if SHELL.fullmatch(name):  # whose text was looked at; `-e` ends it at an error
+    if SHELL.fullmatch(name):  # its text was examined already; `-e` means exit on error
         return False
     if name.startswith("php"):
         return option in {"-r", "--run"}
@@ -318,7 +322,7 @@ def _takes_text(name: str, option: str) -> bool:
 
 
 def _of_code(text: str) -> Iterator[str]:
-    """Yield the files that code names, and the folders too where it says that they are of code."""
+    """Yield the files that code names; the folders too if the code has imports."""
     for path in code_paths.PATHS.findall(text):
         if _IMPORTS.search(text) or not os.path.isdir(path):
             yield path
@@ -333,12 +337,12 @@ def _of_option(word: str, cwd: str) -> list[str]:
 
 
 def _is_name(command: str, word: str) -> bool:
-    """Say whether a word may be the name of a package, a module or a script, and no path."""
+    """Return whether a word may be the name of a package, module or script instead of a path."""
     return not word.startswith(("/", ".")) and _RUNNER.fullmatch(command) is not None
 
 
 def _is_known(word: str) -> bool:
-    """Say whether a word is a command that is known here, and no folder (or mount) of that name."""
+    """Return whether a word is a command of these tables, not a folder or mount of that name."""
     if word.startswith("/") and os.path.isdir(word.partition(":")[0]):
         return False
     name = os.path.basename(word)
@@ -346,7 +350,7 @@ def _is_known(word: str) -> bool:
 
 
 def _is_command(word: str) -> bool:
-    """Say whether a word can be the command that another starts, and is no number or variable."""
+    """Return whether a word can be a command, not an option, a number or an assignment."""
     return not word.startswith("-") and "=" not in word and not word[:1].isdigit()
 
 
@@ -362,7 +366,7 @@ def _loads_from_its_folder(name: str, args: Sequence[str]) -> bool:
 
 
 def _own_options(args: Sequence[str]) -> Iterator[str]:
-    """Yield node's own options, with the values of those that load something."""
+    """Yield node's own options, with the values of those that load code."""
     for previous, word in pairwise(["", *args]):
         if not word.startswith("-") and ("=" in previous or not _PRELOADS.fullmatch(previous)):
             return
@@ -370,7 +374,7 @@ def _own_options(args: Sequence[str]) -> Iterator[str]:
 
 
 def _preloads_by_name(options: Iterable[str]) -> bool:
-    """Say whether node is to load what it looks for from the folder it is started in."""
+    """Return whether node preloads a module that it searches for from the working directory."""
     for option, value in pairwise([*options, ""]):
         found = _PRELOADS.fullmatch(option)
         if found and not (found[3] or f"={value}").startswith(("=/", "=file:")):

@@ -1,4 +1,4 @@
-"""Scan of the code that a server executes and loads, for what not root alone can change."""
+"""Scan of a server's code for paths that an account other than root can change."""
 
 import os
 from collections.abc import Iterator
@@ -15,32 +15,32 @@ _MAX_PATHS = 256
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Path that not root alone can change, and the part of a definition that leads there."""
+    """Path that an account other than root can change, and the part of a definition it is from."""
 
     part: str
-    path: str  # as it is named
+    path: str  # as the definition names it
     flaw: OwnershipFlaw
 
     def __str__(self) -> str:
-        """Return it as a person reads it."""
+        """Return the finding as text for a person."""
         behind = f"{self.path}: " if self.flaw.path != self.path else ""
         return f"{behind}{self.flaw.path} {self.flaw.problem}"
 
 
 @dataclass(slots=True)
 class ExecutableScan:
-    """One scan of what servers execute and load, with a cache."""
+    """One scan of the code that servers execute and load, with a cache."""
 
     _own: Ownership = field(default_factory=Ownership)
     _flaws_by_top: dict[str, list[OwnershipFlaw]] = field(default_factory=dict)
-    # By a file as it is named and as it is: many servers have one interpreter.
+    # By named path and real path of a file: many servers share an interpreter.
     _marks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _libraries: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def paths(self, launch: Launch) -> Iterator[Finding]:
-        """Yield the paths to code that not root alone can change.
+        """Yield the paths to code that an account other than root can change.
 
-        Of the packages that hold it, these are the files that decide where code is loaded from.
+        In the packages that hold the code, only files that decide from where code is loaded count.
         """
         for one, found in self._walked(launch):
             if isinstance(found, OwnershipFlaw):
@@ -54,18 +54,18 @@ class ExecutableScan:
                         yield Finding(one.part, path, mark)
 
     def packages(self, launch: Launch) -> Iterator[Finding]:
-        """Yield in addition what not root alone can change in the packages themselves."""
+        """Yield what else an account other than root can change, within the packages."""
         for one, found in self._walked(launch):
             if isinstance(found, ResolvedPath) and (not one.is_searched or one.part == CWD):
                 for flaw in self._flaws_around(one, found):
                     yield Finding(one.part, flaw.path, flaw)
 
     def missing(self, launch: Launch) -> Iterator[str]:
-        """Yield each program that is not there, without which a server does not start."""
+        """Yield a line for each missing program without which the server does not start."""
         for one, found in self._walked(launch):
             if isinstance(found, MissingPath) and one.is_executed:
                 of = f", {one.part}," if one.part != COMMAND else ""
-                yield f"{one.path}{of} is not there"
+                yield f"{one.path}{of} does not exist"
 
     def _walked(
         self, launch: Launch
@@ -77,7 +77,7 @@ class ExecutableScan:
                 yield (
                     one,
                     OwnershipFlaw(
-                        one.path, f"comes after {_MAX_PATHS} other paths: it is not looked at"
+                        one.path, f"comes after {_MAX_PATHS} other paths: it is not checked"
                     ),
                 )
                 return
@@ -85,7 +85,7 @@ class ExecutableScan:
                 yield (
                     one,
                     OwnershipFlaw(
-                        one.path, f"is in over {MAX_DEPTH} commands: it is not looked at"
+                        one.path, f"is nested in over {MAX_DEPTH} commands: it is not checked"
                     ),
                 )
             elif one.path not in seen:
@@ -114,13 +114,13 @@ class ExecutableScan:
 
 
 def _inside(path: str, real: ResolvedPath) -> tuple[str, str]:
-    """Return a file as it is named and as it is; of a folder, a name in it."""
+    """Return named path and real path of a file; for a folder, of a name in it."""
     name = "/." if real.is_folder else ""
     return f"{path}{name}", f"{real.path}{name}"
 
 
 def _interpreters(path: str, launch: Launch) -> Iterator[CodePath]:
-    """Yield what runs a script, and the folders in which it is looked for by its name."""
+    """Yield the interpreter of a script, and the folders that are searched for its name."""
     name = shebang.interpreter(Path(path))
     part = f"interpreter of {path}"
     if not name:

@@ -1,4 +1,4 @@
-"""Ownership and modes along a path: places where an account other than root can change it.
+"""Ownership and modes along a path: points where an account other than root can change it.
 
 Source: path_resolution(7), acl(5). OpenSSH checks its files the same way, in safe_path().
 """
@@ -12,17 +12,17 @@ from mcpwrap.linux.mount import mountinfo
 
 _MAX_LINKS = 40  # as in the kernel
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Folders of root's, in which the session of an account mounts, or the kernel shows, what it likes.
+# Folders of root in which an account's session mounts its own disks, or the kernel shows its files.
 _OF_SESSIONS = ("/media", "/proc", "/run/media", "/run/user")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnershipFlaw:
-    """Place on a path where another account can change the target, or that was not checked."""
+    """Point on a path where another account can change the target, or that was not checked."""
 
     path: str
     problem: str
-    is_hidden: bool = False  # from this account; root may see that nothing is wrong
+    is_hidden: bool = False  # from this account; for root the path may be without a flaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class ResolvedPath:
 
 @dataclass(slots=True)
 class Ownership:
-    """Walker of paths that checks owners and modes; what was found to be root's is cached."""
+    """Walker of paths that checks owners and modes; names without a flaw are cached."""
 
     _uid_by_device: dict[int, int] = field(default_factory=mountinfo.devices_of_accounts)
-    _kind_by_path: dict[str, int] = field(default_factory=dict)  # of what is root's: its mode
+    _kind_by_path: dict[str, int] = field(default_factory=dict)  # mode of each name without a flaw
 
     def walk(self, path: str) -> ResolvedPath | MissingPath | OwnershipFlaw:
-        """Return where an absolute path leads, or what is wrong with it first."""
+        """Resolve an absolute path; return its target, or the first missing name or flaw on it."""
         done, left, links = "", path.split("/")[::-1], 0
         mode = stat.S_IFDIR
         while left:
@@ -66,7 +66,7 @@ class Ownership:
             if stat.S_ISLNK(found):
                 links += 1
                 if links > _MAX_LINKS:
-                    return OwnershipFlaw(here, "leads in a circle")
+                    return OwnershipFlaw(here, "is in a loop of symbolic links")
                 target = os.readlink(here)
                 left += reversed(target.split("/"))
                 done = "/" if target.startswith("/") else done
@@ -75,28 +75,28 @@ class Ownership:
         return ResolvedPath(done, is_folder=stat.S_ISDIR(mode), is_file=stat.S_ISREG(mode))
 
     def _look(self, path: str) -> int | MissingPath | OwnershipFlaw:
-        """Return the mode of what is at a path; a link itself is changed in its folder alone."""
+        """Return the mode of a name. A link can be changed only by replacing it in its folder."""
         if path in self._kind_by_path:
             return self._kind_by_path[path]
         if path in _OF_SESSIONS:
-            return OwnershipFlaw(path, "is where other accounts have things mounted, or shown")
+            return OwnershipFlaw(path, "has mounts or files that other accounts control")
         try:
             info = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return MissingPath(path)
         except OSError as error:
             is_hidden = isinstance(error, PermissionError) and os.geteuid() != 0
-            return OwnershipFlaw(path, f"cannot be looked at: {error.strerror}", is_hidden)
+            return OwnershipFlaw(path, f"cannot be checked: {error.strerror}", is_hidden)
         if problem := self.problem(info):
             return OwnershipFlaw(path, problem)
         self._kind_by_path[path] = info.st_mode
         return info.st_mode
 
     def problem(self, info: os.stat_result) -> str:
-        """Return how another account can change a file or folder; "" if none can.
+        """Return why another account can change a file or folder; "" if none can.
 
-        An entry of an access control list grants no more than the group's bits of the mode, which
-        are its mask: acl(5).
+        An entry of an access control list grants no more than the group bits of the mode, which
+        are the list's mask: acl(5).
         """
         if (uid := self._uid_by_device.get(info.st_dev, 0)) != 0:
             return f"is on a file system that {_account(uid)} has mounted"

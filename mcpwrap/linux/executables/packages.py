@@ -1,4 +1,4 @@
-"""Packages that hold a program or from which it loads code: node_modules, Python environments."""
+"""Packages that hold a program, or from which it loads code: node_modules, Python environments."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _SHARED = re.compile(r"/[^/]*(/s?bin)?|.*/s?bin")  # folders of many programs
 
 
 def marks(path: str, real: str) -> Iterator[str]:
-    """Yield what is there beside and above a file of what decides from where it loads code."""
+    """Yield the files beside and above a program that decide from where it loads code."""
     for folder in dict.fromkeys([*_above(path), *_above(real)]):
         yield from filter(os.path.lexists, (os.path.join(folder, name) for name in _MARKS))
         if os.path.lexists(os.path.join(folder, _VENV)):
@@ -41,9 +41,9 @@ def marks(path: str, real: str) -> Iterator[str]:
 
 
 def top_of(path: str, real: str) -> str:
-    """Return the folder that holds a program with all it brings; "" where it has none.
+    """Return the folder of a program with all its own code; "" if it has no such folder.
 
-    What the distribution has installed is its own to look after.
+    Files of the distribution are left out: its package manager installs them as root.
     """
     for one in (real, path):
         if not is_distributions(one):
@@ -56,12 +56,12 @@ def top_of(path: str, real: str) -> str:
 
 
 def libraries(path: str, real: str) -> Iterator[str]:
-    """Yield further folders from which a file loads packages, and what they start with.
+    """Yield further folders from which a program loads packages.
 
-    Modules that are hoisted lie above the package; `.pth` files speak at each start of python.
+    Hoisted modules are above the package. `.pth` files are read at each start of python.
     """
     prefixes: list[str] = []
-    is_apart = False  # from the packages of the whole machine
+    is_apart = False  # the environment does not use the machine's own packages
     for folder in dict.fromkeys([*_above(path), *_above(real)]):
         if os.path.isdir(modules := os.path.join(folder, _MODULES)):
             yield modules
@@ -78,14 +78,14 @@ def libraries(path: str, real: str) -> Iterator[str]:
 
 
 def flaws_below(top: str, own: Ownership) -> Iterator[OwnershipFlaw]:
-    """Yield what another account can change in a folder, and in what it has links to."""
+    """Yield the flaws in a folder, and in the folders to which its links lead."""
     todo, seen, count = [top], {top}, 0
     while todo:
         folder = todo.pop()
         entries = _entries(folder)
         count += len(entries)
         if count > _MAX_ENTRIES:
-            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are checked")
             return
         found = [
             *(_looked_at(entry, own) for entry in entries),
@@ -105,7 +105,7 @@ def _looked_at(
         return own.walk(entry.path)
     try:
         info = entry.stat(follow_symlinks=False)
-    except OSError:  # it went while it was looked at
+    except OSError:  # it was removed meanwhile
         return MissingPath(entry.path)
     if problem := own.problem(info):
         return OwnershipFlaw(entry.path, problem)
@@ -113,9 +113,9 @@ def _looked_at(
 
 
 def flaws_beside(path: str, own: Ownership) -> Iterator[OwnershipFlaw]:
-    """Yield files of code beside a file that is in no package, and below, with their folders.
+    """Yield the flaws of code beside and below a file that is in no package, and of its folders.
 
-    Other files there are data, which may be an account's.
+    Other files there are data, which may belong to any account.
     """
     top = os.path.dirname(path)
     todo = [top, *_libraries_of(top)]
@@ -125,7 +125,7 @@ def flaws_beside(path: str, own: Ownership) -> Iterator[OwnershipFlaw]:
         entries = [] if is_distributions(f"{folder}/") else _entries(folder)
         count += len(entries)
         if count > _MAX_ENTRIES:
-            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are checked")
             return
         code = [entry.path for entry in entries if _CODE.fullmatch(entry.name)]
         found = [own.walk(one) for one in (folder, *code)] if code else []
@@ -137,7 +137,7 @@ def flaws_beside(path: str, own: Ownership) -> Iterator[OwnershipFlaw]:
 
 
 def _libraries_of(folder: str) -> list[str]:
-    """Return where what is in `bin` of one program looks for its libraries."""
+    """Return the folders that a program in its own `bin` searches for its libraries."""
     prefix, name = os.path.split(folder)
     is_own = name == "bin" and not _SHARED.fullmatch(prefix) and f"{prefix}/" != _LOCAL
     return [os.path.join(prefix, "lib"), os.path.join(prefix, "libexec")] if is_own else []
@@ -152,7 +152,7 @@ def _above(path: str) -> list[str]:
 
 
 def is_distributions(path: str) -> bool:
-    """Say whether the package manager of the machine has installed a path, as root."""
+    """Return whether a path is in a folder of the package manager, which installs as root."""
     return path.startswith(_DISTRIBUTION) and not path.startswith(_LOCAL)
 
 
@@ -160,7 +160,7 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
             return list(found)
-    except OSError:  # of root nothing is hidden; another account runs nothing that it cannot list
+    except OSError:  # root can list everything; another account cannot load from such a folder
         return []
 
 
@@ -172,7 +172,7 @@ def _home_of_venv(settings: str) -> Iterator[str]:
 
 
 def _elsewhere(folder: str) -> Iterator[str]:
-    """Yield where a folder of Python packages says that more of them are.
+    """Yield the further folders that a folder of Python packages names.
 
     Source: docs.python.org, site; setuptools, Development Mode, which maps names in a finder, as
     do meson-python and scikit-build-core.
@@ -190,7 +190,7 @@ def _elsewhere(folder: str) -> Iterator[str]:
 
 def _text(path: str) -> str:
     try:
-        if not os.path.isfile(path):  # a pipe would be waited for
+        if not os.path.isfile(path):  # opening a pipe would block
             return ""
         with open(path, errors="replace") as file:
             return file.read(_MAX_TEXT_BYTES)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 SHELL = re.compile(r"(ba|da|k|z|fi)?sh|busybox")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _OPERATOR = re.compile(r"[();<>|&]+")
-# By these a file that no command names may be run: it is in a variable, a text or a pipe.
+# With these the text may run a file that no command names: from a variable, a string or a pipe.
 _INTRICATE = re.compile(
     r"[`<$\\]|>\(|(?<!\|)\|(?!\||\s*tee\s)|\w[\"']+\w|\b(command|builtin|exec)\s+-"
     r"|\b(eval|trap|function|time|alias|enable|coproc|mapfile|readarray)\b"
 )
-# Of the words before a command, those that are none.
+# Words that may precede a command and are not the command.
 _BEFORE = frozenset({
     "exec", "command", "builtin", "eval", "!", "{", "if", "then", "elif", "else", "while",
     "until", "do", "export",
@@ -31,7 +31,7 @@ class SimpleCommand:
 
 
 def text_of(args: Sequence[str]) -> str | None:
-    """Return the text of `-c`, also among other letters; None if there is none."""
+    """Return the text of `-c`, also in a group of letters; None if there is no `-c`."""
     is_text, is_value = False, False
     for word in args:
         if is_value:
@@ -48,14 +48,14 @@ def text_of(args: Sequence[str]) -> str | None:
 
 
 def is_intricate(text: str) -> bool:
-    """Say whether more is in a text than commands whose words are what they are given."""
+    """Return whether a text has more than commands with literal arguments."""
     return _INTRICATE.search(text) is not None
 
 
 def commands(text: str, cwd: str) -> Iterator[SimpleCommand]:
-    """Yield the commands of a text. What it sets is set for those that follow, as is its `cd`.
+    """Yield the commands of a text. Variables and `cd` apply to the commands that follow.
 
-    What a variable or another command puts in is not known: there is no path in such a word.
+    The values of substitutions are not known: a word with one has no path.
     """
     variables: list[str] = []
     for found in _split(text):
@@ -77,7 +77,7 @@ def _split(text: str) -> Iterator[list[str]]:
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
         tokens = list(lexer)
-    except ValueError:  # a quotation has no end
+    except ValueError:  # a quote is not closed
         tokens = text.split()
     words: list[str] = []
     is_target = False

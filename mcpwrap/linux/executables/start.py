@@ -6,13 +6,15 @@ from mcpwrap.linux.executables.look import ExecutableScan
 
 
 def expect_unchanged(spec: ServerSpec) -> None:
-    """Refuse to start what not root alone can change, unless root allowed that.
+    """Refuse to start code that an account other than root can change, unless root allowed that.
 
     Raises:
-        PermissionError: it can be changed, and could not when `apply` looked at it.
+        PermissionError: such an account can change it now, and could not at the last `apply`.
     """
     if spec.writable_command or spec.remote:
         return
     launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
     if finding := next(ExecutableScan().paths(launch), None):
-        raise PermissionError(f"{finding.part}: {finding}; `mcpwrap plan` says what to do")
+        raise PermissionError(
+            f"{finding.part}: {finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"
+        )

@@ -1,1 +1,1 @@
-"""Isolation of processes: namespaces, Landlock, cgroups, prctl(2), drop of root."""
+"""Isolation of processes: namespaces, Landlock, cgroups, prctl(2), drop of root privileges."""

@@ -36,7 +36,7 @@ def own() -> Path:
     """Return the cgroup of this process, in the tree that systemd delegates.
 
     Raises:
-        RuntimeError: there is none that we could write to.
+        RuntimeError: no cgroup is writable for this process.
     """
     for pattern, root in (
         (r"^0::(.*)$", _V2),
@@ -46,13 +46,13 @@ def own() -> Path:
         path = _found(pattern, root)
         if path and os.access(path / "cgroup.procs", os.W_OK) and os.access(path, os.W_OK):
             return path
-    raise RuntimeError("no cgroup was delegated to me")
+    raise RuntimeError("systemd has not delegated a cgroup to this process [E-SYSTEM-CGROUP]")
 
 
 def delegate(tree: Path) -> bool:
-    """Hand all controllers on to the groups below; say whether these have them now.
+    """Enable all controllers for the groups below; return whether these have them now.
 
-    No process may be left in `tree` itself: cgroup-v2.rst, "No Internal Process Constraint".
+    No process may be in `tree` itself: cgroup-v2.rst, "No Internal Process Constraint".
     """
     file = tree / "cgroup.subtree_control"
     with suppress(OSError):
@@ -63,7 +63,7 @@ def delegate(tree: Path) -> bool:
 
 
 def kills_for_memory() -> int:
-    """Return how often the kernel killed in the whole unit because its memory was used up."""
+    """Return the number of out-of-memory kills in the whole unit."""
     for pattern, root, name in (
         (r"^0::(.*)/supervisor$", _V2, "memory.events"),
         (r":memory:(.*)$", _V1_MEMORY, "memory.oom_control"),
@@ -77,11 +77,11 @@ def kills_for_memory() -> int:
 
 
 class Leaf:
-    """Cgroup below a wrapper's, for one session or for the supervisor.
+    """Cgroup below a wrapper's cgroup, for one session or for the supervisor.
 
-    A server owns its cgroup as much as its supervisor does, and Landlock does not restrict
-    chmod(2). So permissions that were taken away are restored, and the file that kills a cgroup is
-    held open from the start.
+    A server owns its cgroup as its supervisor does, and Landlock does not restrict chmod(2). So
+    permissions that a server took away are restored, and the file that kills a cgroup is held open
+    from the start.
     """
 
     def __init__(self, parent: Path, name: str) -> None:
@@ -89,10 +89,10 @@ class Leaf:
         self._kill_fd = -1
 
     def make(self) -> None:
-        """Make it.
+        """Create the cgroup.
 
         Raises:
-            OSError: it is there, or there are too many.
+            OSError: it exists, or there are too many.
         """
         self._open_up()
         self._path.mkdir()
@@ -101,14 +101,14 @@ class Leaf:
             self._kill_fd = os.open(self._path / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
 
     def limit(self, limits: CgroupLimits) -> None:
-        """Set the ceilings. The group has the controllers: see `delegate`.
+        """Set the limits. The group has the controllers: see `delegate`.
 
         Raises:
-            OSError: the kernel refused one.
+            OSError: the kernel refused a limit.
         """
         text_by_file = {
             "memory.max": str(limits.memory_bytes),
-            "memory.oom.group": "1",  # out of memory, all of the session goes and none of another
+            "memory.oom.group": "1",  # the kernel kills the whole session, and no other
             "pids.max": str(limits.tasks),
         }
         if limits.cpu_percent:
@@ -121,41 +121,41 @@ class Leaf:
             swap.write_text("0")
 
     def enter(self) -> None:
-        """Move the calling process into it; its children are born there."""
+        """Move the calling process into the cgroup; its later children start there."""
         (self._path / "cgroup.procs").write_text("0")
 
     def label(self, text: str) -> None:
-        """Write a label that anybody can read: an empty group inside."""
+        """Add a label that every account can read: an empty group inside."""
         self._open_up()
         (self._path / text).mkdir()
 
     def labels(self) -> list[str]:
-        """Return what was written by `label`."""
+        """Return the labels that `label` added."""
         with suppress(OSError):
             return [path.name for path in self._path.iterdir() if path.is_dir()]
         return []
 
     def tasks(self) -> int:
-        """Return how many threads it has."""
+        """Return the number of threads."""
         return sum(self._read(file).count("\n") for file in ("cgroup.threads", "tasks"))  # v2, v1
 
     def was_refused_tasks(self) -> bool:
-        """Say whether its own ceiling refused it a process or thread."""
+        """Return whether its own limit has refused a process or thread."""
         return _event(self._read("pids.events"), "max") > 0
 
     def was_killed_for_memory(self) -> bool:
-        """Say whether the kernel killed in it because its own ceiling was reached."""
+        """Return whether the kernel has killed a process in it at its own memory limit."""
         return _event(self._read("memory.events"), "oom_kill") > 0
 
     def file_memory_bytes(self) -> int:
-        """Return how much of what it wrote lies in memory: files of a tmpfs, and shared memory."""
+        """Return the memory that its files take, in bytes: tmpfs and shared memory."""
         return _event(self._read("memory.stat"), "shmem")
 
     def end(self) -> None:
-        """Kill all that is in it, and remove it. Returns when the last process is gone.
+        """Kill all its processes, and remove the cgroup. Returns when the last process has ended.
 
         Raises:
-            TimeoutError: something could not be killed within 5 s.
+            TimeoutError: a process could not be killed within 5 s.
         """
         give_up_at = time.monotonic() + _END_S
         try:
@@ -169,11 +169,11 @@ class Leaf:
                 self._kill_fd = -1
 
     def _is_removed(self) -> bool:
-        """Kill what is in it, and say whether it could be removed then."""
+        """Kill all its processes; return whether the cgroup is removed."""
         self._kill()
         with suppress(OSError):
             self._open_up()
-            # Its processes may have made groups of their own inside, where Landlock is not.
+            # Without Landlock, its processes may have made groups of their own inside.
             for path in sorted((p for p in self._path.rglob("*") if p.is_dir()), reverse=True):
                 inner = Leaf(path.parent, path.name)
                 path.chmod(0o755)
@@ -184,12 +184,12 @@ class Leaf:
             self._path.lstat()
         except FileNotFoundError:
             return True
-        except OSError:  # shut again, by one that is not yet dead
+        except OSError:  # made unreadable again, by a process that has not ended yet
             pass
         return False
 
     def _open_up(self, *files: str) -> None:
-        """Let anybody see who is in it, as in all others, whatever a server has done to it."""
+        """Restore the read permissions that a server took away: all accounts see its processes."""
         for path in (self._path.parent, self._path):
             with suppress(OSError):
                 path.chmod(0o755)
@@ -209,10 +209,10 @@ class Leaf:
                     os.kill(int(pid), signal.SIGKILL)
 
     def _read(self, file: str) -> str:
-        """Return the text of a file; empty where there is none.
+        """Return the text of a file; "" if it does not exist.
 
-        Opened anew each time: v1 shows an open `tasks` or `cgroup.procs` as it was, for as long as
-        it is read once a second (cgroup_pidlist_start() in kernel/cgroup/cgroup-v1.c).
+        It is opened anew each time: v1 shows an open `tasks` or `cgroup.procs` as it was, for as
+        long as it is read once a second (cgroup_pidlist_start() in kernel/cgroup/cgroup-v1.c).
         """
         for _ in range(2):
             with suppress(OSError):
@@ -227,7 +227,7 @@ def _found(pattern: str, root: Path, file: str = "") -> Path | None:
 
 
 def _event(text: str, name: str) -> int:
-    """Return one counter of a flat keyed file; 0 if it has none."""
+    """Return one counter of a flat keyed file; 0 if the file does not have it."""
     for line in text.splitlines():
         key, _, count = line.partition(" ")
         if key == name:

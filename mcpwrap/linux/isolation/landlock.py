@@ -1,4 +1,4 @@
-"""Landlock sandbox of a process and its children: paths, signals to others, and TCP, for good.
+"""Landlock sandbox of a process and its children, for good: paths, signals to others, and TCP.
 
 Source: landlock(7), linux/landlock.h. Python has no binding; the three calls are made by number.
 """
@@ -13,31 +13,31 @@ from enum import IntEnum
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
-# File access rights by the version of the interface that brought them; each adds to those before.
+# File access rights by the ABI version that introduced them; each includes those before.
 _RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
 _FILE_RIGHTS = 0x1 | 0x2 | 0x4 | 0x4000 | 0x8000  # execute, write, read, truncate, ioctl
 _READ = 0x1 | 0x4 | 0x8  # execute, read a file, read a folder
 _NETWORK_SINCE_ABI, _TCP = 4, 0x1 | 0x2  # bind, connect
 _SCOPES_SINCE_ABI, _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 6, 1, 2
-KEEPS_FILES_WHOLE_SINCE_ABI = 3  # before, what may be read may be truncated
+KEEPS_FILES_WHOLE_SINCE_ABI = 3  # before, a file that may be read may be truncated
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """Return the version of the kernel's interface: 1 in Linux 5.13, 6 in 6.12; 0 without it."""
+    """Return the kernel's ABI version: 1 in Linux 5.13, 6 in 6.12; 0 without Landlock."""
     found: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
     return max(0, found)
 
 
 def shut(shut_paths: frozenset[str], open_paths: frozenset[str]) -> None:
-    """Leave everything as it is, but take away `shut_paths`; `open_paths` below them stay.
+    """Refuse access to `shut_paths` except `open_paths` below them; other access is unchanged.
 
-    Where the kernel can (6.12), also signals to processes that are not the caller's own
+    Where the kernel can (6.12), also refuse signals to processes that are not the caller's own
     descendants, and abstract unix sockets of others. Paths are absolute and need not exist.
 
     Raises:
-        OSError: the kernel refused; nothing is shut.
+        OSError: the kernel refused; nothing is restricted.
     """
     rights = _rights()
     paths = (*_around("/", shut_paths), *sorted(open_paths))
@@ -52,10 +52,10 @@ class Tcp(IntEnum):
 
 
 def leave(to_read: Iterable[str], to_write: Iterable[str], tcp: Tcp) -> None:
-    """Take away everything but these paths, the first to read and run; else as `shut` does.
+    """Refuse access to all paths but these; `to_read` may be read and run. Otherwise as `shut`.
 
     Raises:
-        OSError: the kernel refused, or has no Landlock; nothing is shut.
+        OSError: the kernel refused, or has no Landlock; nothing is restricted.
     """
     rights = _rights()
     rules = [(path, _READ) for path in to_read] + [(path, rights) for path in to_write]
@@ -70,7 +70,7 @@ def _rights() -> int:
 
 
 def _restrict(rules: Iterable[tuple[str, int]], *, network: int) -> None:
-    """Leave what the rules allow. Source: struct landlock_ruleset_attr, which grew twice."""
+    """Refuse all that the rules do not allow. Source: struct landlock_ruleset_attr, grown twice."""
     abi = version()
     attributes = struct.pack("QQQ", _rights(), network, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
     size = 24 if abi >= _SCOPES_SINCE_ABI else 16 if abi >= _NETWORK_SINCE_ABI else 8
@@ -84,7 +84,7 @@ def _restrict(rules: Iterable[tuple[str, int]], *, network: int) -> None:
 
 
 def _around(folder: str, shut_paths: frozenset[str]) -> Iterator[str]:
-    """Yield what covers all below `folder` but `shut_paths`: a rule holds for all below it."""
+    """Yield paths that cover `folder` but `shut_paths`: a rule applies to all below its path."""
     for entry in os.scandir(folder):
         if entry.path in shut_paths:
             continue
@@ -98,7 +98,7 @@ def _allow(ruleset_fd: int, path: str, rights: int) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return  # it is gone, or not ours to reach: then there is nothing to allow
+        return  # it was removed, or this account cannot reach it: there is nothing to allow
     try:
         mode = os.fstat(fd).st_mode
         if not stat.S_ISLNK(mode):

@@ -1,4 +1,4 @@
-"""Unprivileged namespaces of a process, and a mount namespace that holds given files alone.
+"""Unprivileged namespaces of a process, and a mount namespace with given files only.
 
 Source: namespaces(7), user_namespaces(7), mount_namespaces(7), pivot_root(2), tmpfs(5).
 """
@@ -18,20 +18,20 @@ from mcpwrap.linux.mount import mount_api
 _WITH_ALL_BELOW, _PRIVATE = 1 << 14, 1 << 18  # MS_REC, MS_PRIVATE
 _NO_PROGRAMS = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
 _DETACH = 2  # MNT_DETACH
-_NEW_ROOT = "/proc"  # where it is made: a folder that each machine has
-# Not to be seen then. Of a link there is only the name: where it leads has a path of its own.
+_NEW_ROOT = "/proc"  # mount point of the new root: a folder that each machine has
+# Such a path is left out. A link (ELOOP) is made in the new root; its target has its own path.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NamespaceFlag(IntFlag):
-    """Kinds of namespaces. Without USER only root can make the others."""
+    """Kinds of namespaces. Without USER, only root can create the others."""
 
     MOUNTS = 0x00020000
     IPC = 0x08000000
     USER = 0x10000000
-    PROCESSES = 0x20000000  # from the next child on, which is their first
+    PROCESSES = 0x20000000  # from the caller's next child on, which is PID 1 there
     NETWORK = 0x40000000
 
 
@@ -39,13 +39,13 @@ def part(kinds: NamespaceFlag) -> None:
     """Enter new namespaces of these kinds. The account stays the same, and is the only one there.
 
     Raises:
-        OSError: this machine does not let an ordinary user do so.
+        OSError: this machine does not allow it to an ordinary user.
     """
     uid, gid = os.geteuid(), os.getegid()
     if _libc.unshare(kinds) != 0:
         raise _error()
     for file, text in (
-        ("setgroups", "deny"),  # or the next would need root
+        ("setgroups", "deny"),  # otherwise gid_map would need root
         ("uid_map", f"{uid} {uid} 1"),
         ("gid_map", f"{gid} {gid} 1"),
     ):
@@ -54,20 +54,21 @@ def part(kinds: NamespaceFlag) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleFiles:
-    """Files that a process can see. No other file, and no name of one, is in its file system."""
+    """Files that a process can see. Its file system has no other file, and no name of one."""
 
     to_read: Collection[str]  # paths without links; a missing one is left out
     to_write: Collection[str]
     links: Mapping[str, str]  # target by path: links by which these files may be named
-    cwd: str  # an empty folder, unless it lies in one of these
+    cwd: str  # an empty folder, unless it is in one of these
 
 
 def show_only(view: VisibleFiles) -> None:
     """Replace the root by an empty, read-only folder with these files mounted in it.
 
     So stat(2) and inotify(7), which Landlock does not restrict, find no other file, and chmod(2)
-    and utime(2) change only what may be written. Mounts below a path are mounted with it. /proc
-    shows own processes from then on, unless the machine hides parts of it, as containers do.
+    and utime(2) change only files that may be written. Mounts below a path are mounted with it.
+    /proc then shows only processes of the new namespace, unless the machine hides parts of /proc,
+    as containers do.
 
     Raises:
         OSError: the kernel refused.
@@ -89,7 +90,7 @@ def show_only(view: VisibleFiles) -> None:
 def outermost(to_read: Collection[str], to_write: Collection[str]) -> list[tuple[str, bool]]:
     """Return the paths to mount, outer ones first, each with whether it may be written.
 
-    A path inside another is mounted only where it may be written and the other may not.
+    A path inside another is mounted only if it may be written and the outer one may not.
     """
     chosen: dict[str, bool] = {}
     for path in sorted({*to_read, *to_write}, key=lambda path: Path(path).parts):
@@ -101,7 +102,7 @@ def outermost(to_read: Collection[str], to_write: Collection[str]) -> list[tuple
 
 
 def _trees(view: VisibleFiles) -> Iterator[tuple[str, int]]:
-    """Yield each path with a descriptor of its tree, which is mounted nowhere yet."""
+    """Yield each path with a descriptor of its tree, which is not attached yet."""
     for path, may_write in outermost(view.to_read, view.to_write):
         try:
             fd = mount_api.open_path(path)
@@ -117,7 +118,7 @@ def _trees(view: VisibleFiles) -> Iterator[tuple[str, int]]:
 
 
 def _attach(tree_fd: int, path: str) -> None:
-    """Mount a tree at a path, which is made if the new root does not have it."""
+    """Mount a tree at a path, which is created if the new root does not have it."""
     if stat.S_ISDIR(os.fstat(tree_fd).st_mode):
         Path(path).mkdir(parents=True, exist_ok=True)
     elif not os.path.lexists(path):
@@ -130,13 +131,13 @@ def _attach(tree_fd: int, path: str) -> None:
 
 
 def _make_link(path: str, target: str) -> None:
-    if not os.path.lexists(path):  # it may lie in what is mounted
+    if not os.path.lexists(path):  # it may be in a mounted tree
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).symlink_to(target)
 
 
 def _change_root(path: str) -> None:
-    """Make a mount the root, and detach the old one, as pivot_root(2) shows with `"."` twice."""
+    """Make a mount the root, and detach the old one, as in pivot_root(2) with `"."` twice."""
     os.chdir(path)
     if _libc.pivot_root(b".", b".") != 0 or _libc.umount2(b".", _DETACH) != 0:
         raise _error()

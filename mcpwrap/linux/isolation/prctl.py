@@ -1,7 +1,7 @@
 """Process attributes (prctl(2)), set by python-prctl, and by ctypes where that cannot.
 
-python-prctl is the distribution's; a plain `pip install mcpwrap` does without it. It refuses what
-is not in the headers it was built with, such as a capability of a newer kernel.
+python-prctl is a package of the distribution; a plain `pip install mcpwrap` does without it. It
+refuses values that are not in the headers it was built with, such as a newer kernel's capability.
 """
 
 import ctypes
@@ -25,31 +25,34 @@ _CAPABILITIES = 64  # more than there are: the kernel holds them in 64 bits
 
 
 def forbid_dumps() -> None:
-    """Let no process of the same account read this one's memory or trace it, until it execs."""
+    """Forbid other processes of the account to read or trace this one, until it calls execve(2)."""
     _call("set_dumpable", 0)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that they can be reaped."""
+    """Become the parent of descendants whose own parent ends, to reap them."""
     _call("set_child_subreaper", 1)
 
 
 def gain_nothing() -> None:
-    """Let no program gain anything by setuid or file capabilities; needed for seccomp(2)."""
+    """Forbid gains of privileges by setuid and file capabilities; seccomp(2) needs this."""
     _call("set_no_new_privs", 1)
 
 
 def end_with_parent(number: int) -> None:
-    """Get this signal when the parent ends; not when it has ended already."""
+    """Request this signal for the parent's end; it is not sent if the parent has ended already."""
     _call("set_pdeathsig", number)
 
 
 def drop_capabilities() -> None:
-    """Let no program that is started have any, in any namespace; to nobody else it matters."""
+    """Drop all capabilities from the bounding set: no program started later has any.
+
+    This matters in a user namespace; elsewhere an ordinary user has none to drop.
+    """
     known = _prctl.ALL_CAPS if _prctl else ()
     for capability in range(_CAPABILITIES):
         drop = _call if capability in known else _call_by_ctypes
-        with suppress(OSError):  # one that this kernel has not, or we have none to drop
+        with suppress(OSError):  # the kernel does not know it, or this process has none to drop
             drop("capbset_drop", capability)
 
 

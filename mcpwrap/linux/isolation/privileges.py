@@ -1,4 +1,4 @@
-"""Permanent drop of root privileges, before anything is read that root did not write."""
+"""Permanent drop of root privileges, before data is read that root did not write."""
 
 import os
 import pwd
@@ -9,15 +9,18 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class InvokingUser:
-    """Account under which a process goes on."""
+    """Account under which a process continues."""
 
     account: str
     home: str
-    is_somebody: bool  # and not the account of those who have none
+    is_somebody: bool  # an account of a person, not `nobody`
 
 
 def invoking_user(uid: str, gid: str) -> tuple[InvokingUser, int, int]:
-    """Return who typed sudo, by its SUDO_UID and SUDO_GID; without one, nobody. And both ids."""
+    """Return the account that called sudo, by SUDO_UID and SUDO_GID, with both ids.
+
+    Without a valid one it is `nobody`.
+    """
     if uid.isdecimal() and gid.isdecimal() and int(uid):
         try:
             entry = pwd.getpwuid(int(uid))
@@ -29,10 +32,10 @@ def invoking_user(uid: str, gid: str) -> tuple[InvokingUser, int, int]:
 
 
 def give_up_root(uid: str, gid: str) -> InvokingUser | None:
-    """Become who typed sudo, if this is root; return who that is, None if it was not root.
+    """Switch from root to the account that called sudo; return it, or None if not root.
 
     Raises:
-        OSError: the kernel refused it.
+        OSError: the kernel refused.
     """
     if os.geteuid() != 0:
         return None
@@ -40,6 +43,6 @@ def give_up_root(uid: str, gid: str) -> InvokingUser | None:
     os.setgroups(os.getgrouplist(who.account, gid_) if who.is_somebody else [gid_])
     os.setresgid(gid_, gid_, gid_)
     os.setresuid(uid_, uid_, uid_)
-    if os.getresuid() != (uid_,) * 3:  # what follows must not be root, whatever was said
-        raise PermissionError("root was not given up")
+    if os.getresuid() != (uid_,) * 3:  # even if the call reported success
+        raise PermissionError("the process still has another UID after setresuid(2)")
     return who

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NEW_USER_NAMESPACE = 0x10000000
-_IDS = 2**32 - 1  # all there are: the last number stands for none (user_namespaces(7))
+_IDS = 2**32 - 1  # number of ids: the last 32-bit value is not an id (user_namespaces(7))
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -19,7 +19,7 @@ class Swap:
     wrapper: int
 
     def text(self) -> str:
-        """Return the map, in the form of uid_map: all other ids stand for themselves."""
+        """Return the map in the form of uid_map: all other ids are mapped to themselves."""
         low, high = sorted((self.agent, self.wrapper))
         lines = [
             (0, 0, low),
@@ -35,7 +35,7 @@ def namespace(uids: Swap, gids: Swap) -> int:
     """Return a descriptor of a user namespace with these maps. No process is left in it.
 
     Raises:
-        OSError: this kernel makes none, or root may not map these ids.
+        OSError: the kernel cannot create one, or root may not map these ids.
     """
     ready_fd, say_ready_fd = os.pipe2(os.O_CLOEXEC)
     wait_fd, release_fd = os.pipe2(os.O_CLOEXEC)
@@ -58,8 +58,8 @@ def namespace(uids: Swap, gids: Swap) -> int:
 
 
 def _be_the_namespace(say_ready_fd: int, wait_fd: int) -> None:
-    """In the child: never returns."""
+    """Hold the namespace open in the child until the parent has it; never returns."""
     failed = _libc.unshare(_NEW_USER_NAMESPACE) != 0
     os.write(say_ready_fd, (ctypes.get_errno() if failed else 0).to_bytes(4))
-    os.read(wait_fd, 1)  # until the parent has what it wants
+    os.read(wait_fd, 1)  # until the parent has a descriptor of the namespace
     os._exit(0)

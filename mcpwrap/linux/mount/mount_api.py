@@ -1,4 +1,4 @@
-"""Mount system calls by descriptor, so that no path is walked twice and no link is followed.
+"""Mount system calls by descriptor, so that no path is resolved twice and no link is followed.
 
 Source: openat2(2), open_tree(2), mount_setattr(2), move_mount(2), setns(2), linux/mount.h. Python
 has no binding; the calls are made by number, which since 2019 is the same on every architecture.
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Attribute(IntFlag):
-    """Attributes of one mount, which hold whatever the file system itself allows."""
+    """Attributes of one mount, which apply even if the file system itself allows more."""
 
     READ_ONLY = 0x1
     NO_SETUID = 0x2
@@ -36,16 +36,16 @@ class Attribute(IntFlag):
 
 
 def open_path(path: str) -> int:
-    """Return a descriptor of what is at this absolute path, opened for nothing but to name it.
+    """Return a descriptor of the file at this absolute path, opened by O_PATH only to name it.
 
     Raises:
-        OSError: it is not there; ELOOP: a symbolic link is in the path, or at its end.
+        OSError: it does not exist; ELOOP: a symbolic link is in the path, or at its end.
     """
     return _opened(path, 0)
 
 
 def open_itself(path: str) -> int:
-    """Return the same as `open_path`, but of a symbolic link at the end of the path the link."""
+    """Return the same as `open_path`; if the path ends in a symbolic link, the link itself."""
     return _opened(path, os.O_NOFOLLOW)
 
 
@@ -56,30 +56,30 @@ def _opened(path: str, flags: int) -> int:
 
 
 def copied(fd: int) -> int:
-    """Return a new mount of what is at `fd`, without what is mounted in it, attached nowhere."""
+    """Return a new mount of the file at `fd`, without the mounts in it, not attached yet."""
     return _call(_OPEN_TREE, fd, b"", _CLONE | _EMPTY_PATH | os.O_CLOEXEC)
 
 
 def copied_with_mounts_below(fd: int) -> int:
-    """Return a new mount of what is at `fd`, with all that is mounted in it, attached nowhere."""
+    """Return a new mount of the file at `fd`, with all mounts in it, not attached yet."""
     return _call(_OPEN_TREE, fd, b"", _CLONE | _EMPTY_PATH | _RECURSIVE | os.O_CLOEXEC)
 
 
 def make_tree_read_only(mount_fd: int) -> None:
-    """Make a mount, and all that is mounted in it, read-only."""
+    """Make a mount, and all mounts in it, read-only."""
     _set(mount_fd, b"", _EMPTY_PATH | _RECURSIVE, Attribute.READ_ONLY)
 
 
 def make_read_only(path: str) -> None:
-    """Make what is mounted at this path read-only, but not what is mounted in it."""
+    """Make the mount at this path read-only, but not the mounts in it."""
     _set(_HERE, os.fsencode(path), 0, Attribute.READ_ONLY)
 
 
 def set_attributes(mount_fd: int, attributes: Attribute, namespace_fd: int = 0) -> None:
-    """Set these, take none away, and part the mount from what it was copied from.
+    """Add these attributes, keep all others, and make the mount private.
 
-    A copy begins as a peer: what is mounted in one would appear in the other (mount_namespaces(7)).
-    `namespace_fd` is the user namespace whose map MAPPED takes.
+    A copy begins as a peer: a mount in one would appear in the other (mount_namespaces(7)).
+    `namespace_fd` is the user namespace whose map MAPPED uses.
     """
     wanted = struct.pack("QQQQ", attributes, 0, _PRIVATE, namespace_fd)
     _call(_MOUNT_SETATTR, mount_fd, b"", _EMPTY_PATH, wanted, ctypes.c_size_t(len(wanted)))
@@ -91,27 +91,28 @@ def _set(fd: int, path: bytes, how: int, attributes: Attribute) -> None:
 
 
 def attach(mount_fd: int, target_fd: int) -> None:
-    """Mount what `copied` returned over what is at `target_fd`."""
+    """Attach a mount that `copied` returned over the file at `target_fd`."""
     _call(_MOVE_MOUNT, mount_fd, b"", target_fd, b"", _FROM_EMPTY_PATH | _TO_EMPTY_PATH)
 
 
 def attach_empty_folder(path: str) -> None:
-    """Mount an empty folder of root's over `path`: in memory, and small."""
+    """Mount an empty folder of root over `path`: in memory, of at most 1 MiB."""
     options = b"mode=0755,size=1M,nr_inodes=4k"
     if _libc.mount(b"tmpfs", path.encode(), b"tmpfs", ctypes.c_ulong(_TMPFS_FLAGS), options) != 0:
         raise _error()
 
 
 def view_of(pid: int, uid: int) -> int:
-    """Return the mount namespace of a process of this account's, which is not our own namespace.
+    """Return the mount namespace of a process of this account; it is not the caller's namespace.
 
     Raises:
         OSError: it has ended.
-        PermissionError: the process is another account's, or sees what we see.
+        PermissionError: the process belongs to another account, or has the caller's namespace.
     """
     folder_fd = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # All three are of one process: once it has ended, this folder is empty for good.
+        # All three are of one process: after its end this folder stays empty, even if the PID is
+        # reused.
         status_fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder_fd)
         with os.fdopen(status_fd) as status:
             uids = next(line.split()[1:] for line in status if line.startswith("Uid:"))
@@ -125,7 +126,7 @@ def view_of(pid: int, uid: int) -> int:
 
 
 def enter_view(view_fd: int) -> None:
-    """Enter a mount namespace for good; root and working directory become its root."""
+    """Enter a mount namespace for good; its root becomes root and working directory."""
     if _libc.setns(view_fd, _NEW_MOUNT_NAMESPACE) != 0:
         raise _error()
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PATH = "/proc/self/mountinfo"  # poll(2) tells POLLPRI when it changes
+PATH = "/proc/self/mountinfo"  # poll(2) reports POLLPRI when it changes
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 # Options of the file system itself. Source: mount.fuse3(8), user_id.
 _OWNER = re.compile(r" (?P<major>\d+):(?P<minor>\d+) .* - fuse\S* .*\buser_id=(?P<uid>\d+)")
 
 
 class Mount(NamedTuple):
-    """One mount. `root` is the folder of the file system that is shown: it follows a rename."""
+    """One mount. `root` is the mounted folder of the file system; its path follows a rename."""
 
     number: int
     path: str
@@ -30,7 +30,7 @@ def parsed(text: str) -> Iterator[Mount]:
 
 
 def at_or_below(paths: Collection[str]) -> dict[str, Mount]:
-    """Return what is mounted at these paths and in them, by path; the topmost if there are more."""
+    """Return the mounts at and below these paths, by path; the topmost if there are several."""
     return {
         mount.path: mount
         for mount in parsed(_text())
@@ -39,7 +39,7 @@ def at_or_below(paths: Collection[str]) -> dict[str, Mount]:
 
 
 def filesystem_of(fd: int) -> str:
-    """Return the kind of file system of an open file, as `mount` prints it."""
+    """Return the type of an open file's file system, as `mount` prints it."""
     fields = dict(
         line.split(":\t", 1) for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
     )
@@ -49,9 +49,9 @@ def filesystem_of(fd: int) -> str:
 
 
 def devices_of_accounts() -> dict[int, int]:
-    """Return the UID of the account that runs it for each FUSE file system, by device number.
+    """Return the UID of the account that runs each FUSE file system, by device number.
 
-    Such a program says of each of its files what it likes: also that it is root's.
+    The program of such a file system reports any owner for its files, also root.
     """
     found = (_OWNER.search(line) for line in _text().splitlines() if " - fuse" in line)
     return {

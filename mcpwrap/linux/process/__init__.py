@@ -1,1 +1,1 @@
-"""Processes: descendants, exit, signals by descriptor, shared memory, start time, zeroing."""
+"""Processes: descendants, exit, signals by descriptor, shared memory, start time, zeroizing."""

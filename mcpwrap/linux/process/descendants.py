@@ -1,4 +1,4 @@
-"""Killing of all descendant processes, where no namespace or cgroup holds them together."""
+"""Killing of all descendant processes, for those without a namespace or cgroup of their own."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def end_all() -> None:
-    """Kill them all, and those that they make meanwhile.
+    """Kill all descendants of this process, and those that they start meanwhile.
 
-    The caller adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER), so none is lost on the way.
+    The caller adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER), so each one stays a descendant.
     """
     while True:
         for pid in _of(os.getpid()):

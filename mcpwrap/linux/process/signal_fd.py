@@ -1,4 +1,4 @@
-"""Signals, and names made in folders, as descriptors: one poll(2) waits for all events."""
+"""Signals, and names created in folders, as descriptors: one poll(2) waits for all events."""
 
 import ctypes
 import os
@@ -14,12 +14,12 @@ _NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 def block_signal(number: signal.Signals) -> None:
-    """Let a signal wait for `on_signals`; it would end the process before."""
+    """Block a signal until `on_signals`; without a handler it would end the process."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
 
 def on_signals() -> int:
-    """Return a descriptor on which a byte arrives for each signal of `_NUMBERS`: its number."""
+    """Return a descriptor from which one byte is read for each signal of `_NUMBERS`: its number."""
     read_fd, write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
     for number in _NUMBERS:
@@ -29,17 +29,17 @@ def on_signals() -> int:
 
 
 def restore_signals() -> None:
-    """In a forked child: let these signals do again what they do by default."""
+    """Restore the default actions of these signals, in a forked child."""
     signal.set_wakeup_fd(-1)
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_DFL)
 
 
 class CreatedNames:
-    """Names made in watched folders, by any account, and perhaps gone again. Source: inotify(7)."""
+    """Names created in watched folders by any account; they may be gone. Source: inotify(7)."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        """Begin to watch those that are there.
+        """Watch those of the folders that exist.
 
         Raises:
             OSError: the account has too many instances or watches, or may not list a folder.
@@ -54,14 +54,14 @@ class CreatedNames:
                 continue
 
     def fileno(self) -> int:
-        """Return what becomes readable."""
+        """Return the descriptor that becomes readable on a new name."""
         return self._fd
 
     def read(self) -> set[str]:
-        """Return the paths of all that was made since the last time.
+        """Return the paths of all names created since the last call.
 
         Raises:
-            OverflowError: there were too many for the kernel to keep.
+            OverflowError: there were too many for the kernel's queue.
         """
         made: set[str] = set()
         try:

@@ -1,7 +1,7 @@
 """Seccomp filter of a session's process of the gate: an allowlist, to read, judge and write.
 
-The monitor makes it, and the child enters it (`as_gate/session/admit.py`) when all its threads are
-there and no line was read. The reader of proposals enters one of its own (`as_nobody`).
+The monitor makes it, and the child enters it (`as_gate/session/admit.py`) after all its threads
+have started and before it reads a line. The proposal reader (`as_nobody`) enters one too.
 
 libseccomp is present wherever systemd is, and knows the numbers of every architecture.
 Source: seccomp(2), seccomp_rule_add(3), linux/seccomp.h.
@@ -15,12 +15,12 @@ import os
 _FAIL, _ALLOW = 0x00050000 | errno.EPERM, 0x7FFF0000  # SCMP_ACT_ERRNO(EPERM), SCMP_ACT_ALLOW
 _ALL_THREADS = 4  # SCMP_FLTATR_CTL_TSYNC
 _EQUAL, _MASKED_EQUAL = 4, 7  # SCMP_CMP_EQ, SCMP_CMP_MASKED_EQ
-# On what is open already; nothing here opens, connects, forks, signals or runs anything.
+# Calls on descriptors that are open already; none opens, connects, forks, signals or executes.
 _ALLOWED = (
     *("read", "readv", "pread64", "write", "writev", "close", "poll", "ppoll"),
-    *("epoll_wait", "epoll_pwait"),  # for what was registered before; no more is, with epoll_ctl
-    *("recvfrom", "recvmsg"),  # not sendmsg: it would give descriptors away
-    # What the C library and Python need to run at all.
+    *("epoll_wait", "epoll_pwait"),  # for descriptors registered before: epoll_ctl is refused
+    *("recvfrom", "recvmsg"),  # not sendmsg: it could pass descriptors on
+    # Calls that the C library and Python need to run at all.
     *("brk", "munmap", "mremap", "madvise", "futex", "sched_yield", "getrandom"),
     *("getpid", "gettid", "clock_gettime", "clock_nanosleep", "gettimeofday"),
     *("exit", "exit_group"),
@@ -29,7 +29,7 @@ _ALLOWED = (
 
 
 class _Comparison(ctypes.Structure):
-    """struct scmp_arg_cmp: argument number, operator, operand; a mask first where there is one."""
+    """struct scmp_arg_cmp: argument number, operator, operand; a mask precedes the operand."""
 
     _fields_ = (  # type: ignore[mutable-override] # a list by its stub alone
         ("argument", ctypes.c_uint),
@@ -40,7 +40,7 @@ class _Comparison(ctypes.Structure):
 
 
 _NOT_EXECUTABLE = _Comparison(2, _MASKED_EQUAL, mmap.PROT_EXEC, 0)
-_NO_ADDRESS = _Comparison(4, _EQUAL, 0, 0)  # only to whom the socket is connected
+_NO_ADDRESS = _Comparison(4, _EQUAL, 0, 0)  # only to the connected peer
 _NO_FILE = _Comparison(3, _MASKED_EQUAL, mmap.MAP_ANONYMOUS, mmap.MAP_ANONYMOUS)
 
 
@@ -48,27 +48,27 @@ class Filter:
     """Seccomp filter, made once, and entered by each process that is forked afterwards."""
 
     def __init__(self) -> None:
-        """Make it.
+        """Make the filter.
 
         Raises:
-            OSError: libseccomp is missing, or knows nothing of this machine.
+            OSError: libseccomp is missing, or does not know this machine's architecture.
         """
         self._library = library = ctypes.CDLL("libseccomp.so.2")
         library.seccomp_init.restype = ctypes.c_void_p
         library.seccomp_init.argtypes = [ctypes.c_uint32]
         self._context = ctypes.c_void_p(library.seccomp_init(_FAIL))
         if self._context.value is None:
-            raise OSError(errno.ENOSYS, "no filter of system calls can be made")
+            raise OSError(errno.ENOSYS, "libseccomp cannot make a filter of system calls")
         for name in _ALLOWED:
             self._allow(name)
-        # More memory, but neither code nor a file in it.
+        # Memory, but not executable and without a file.
         self._allow("mmap", _NOT_EXECUTABLE, _NO_FILE)
         self._allow("mprotect", _NOT_EXECUTABLE)
         self._allow("sendto", _NO_ADDRESS)
         _check(library.seccomp_attr_set(self._context, _ALL_THREADS, 1))
 
     def enter(self) -> None:
-        """Refuse everything else from now on, with EPERM, to all threads of this process.
+        """Refuse all other calls from now on, with EPERM, to all threads of this process.
 
         Raises:
             OSError: the kernel refused.

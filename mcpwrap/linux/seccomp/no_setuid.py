@@ -2,9 +2,9 @@
 
 The server's process enters it before execve(2), the last of three (as_agent/run/sandbox/layers.py).
 
-Such a file, left behind, lends its account to every user who starts it. Units have
-`RestrictSUIDSGID=` for that, and the calls are those of systemd's seccomp_restrict_suid_sgid(),
-O_TMPFILE added.
+Such a file would run under its owner's account for every user who starts it, also after the
+session. Units have `RestrictSUIDSGID=` against that; the calls are those of systemd's
+seccomp_restrict_suid_sgid(), with O_TMPFILE added.
 """
 
 import errno
@@ -15,7 +15,7 @@ from mcpwrap.linux.seccomp import bpf
 from mcpwrap.linux.seccomp.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
 MACHINES = ("x86_64", "aarch64")
-# By name: the number of each machine, None where it has no such call; and where its mode is.
+# By name: the number on each machine, None where it has no such call; and the mode's offset.
 MODE_GIVEN: dict[str, tuple[tuple[int | None, int | None], int]] = {
     "chmod": ((90, None), bpf.ARGUMENT_1), "fchmod": ((91, 52), bpf.ARGUMENT_1),
     "fchmodat": ((268, 53), bpf.ARGUMENT_2), "fchmodat2": ((452, 452), bpf.ARGUMENT_2),
@@ -23,20 +23,22 @@ MODE_GIVEN: dict[str, tuple[tuple[int | None, int | None], int]] = {
     "mknod": ((133, None), bpf.ARGUMENT_1), "mknodat": ((259, 33), bpf.ARGUMENT_2),
     "creat": ((85, None), bpf.ARGUMENT_1),
 }  # fmt: skip
-# The same, and where its flags are, which say whether there is a mode; then where that is.
+# The same with the offset of the flags, which decide whether there is a mode, and of the mode.
 MODE_PERHAPS: dict[str, tuple[tuple[int | None, int | None], int, int]] = {
     "open": ((2, None), bpf.ARGUMENT_1, bpf.ARGUMENT_2),
     "openat": ((257, 56), bpf.ARGUMENT_2, bpf.ARGUMENT_3),
 }
-# Its mode is in memory, where a filter cannot look. Programs turn to openat(2).
+# Its mode is in memory, which a filter cannot read. Programs fall back to openat(2).
 ABSENT = {"openat2": (437, 437)}
 _GAINING = stat.S_ISUID | stat.S_ISGID
-# Of O_TMPFILE without O_DIRECTORY, which it contains and which says nothing of a mode.
+# O_TMPFILE contains O_DIRECTORY, which does not mean that there is a mode: it is left out.
 _MAKING = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
 
 
 def enter() -> None:
-    """Refuse them to this process and its children. Numbers of other machines are not judged.
+    """Refuse setuid and setgid modes to this process and its children.
+
+    System call numbers of other architectures are not checked.
 
     Raises:
         OSError: the kernel refused, or this machine's numbers are not known.
@@ -67,7 +69,7 @@ def _judged(mode: int) -> list[Line]:
 
 
 def _judged_if_made(flags: int, mode: int) -> list[Line]:
-    """Without these flags the mode is whatever the register holds, and nobody looks at it."""
+    """Check the mode only with these flags: without them its register holds an unused value."""
     return [
         (LOAD, 0, 0, flags),
         (AND, 0, 0, _MAKING),

@@ -1,8 +1,8 @@
-"""Seccomp filter of every server, beyond its unit's: calls that are left to the supervisor alone.
+"""Seccomp filter of every server, in addition to its unit's: calls that only the supervisor needs.
 
-The unit's own filter applies to the supervisor too, which speaks to systemd over AF_UNIX. So a
-server's process enters this second one before execve(2): that of a wrapper in
-session/launch/sandbox.py, that of `mcpwrap run` in as_agent/run/sandbox/layers.py.
+The unit's own filter applies to the supervisor too, which notifies systemd over AF_UNIX. So a
+server's process enters this second one before execve(2): in a wrapper by
+session/launch/sandbox.py, in `mcpwrap run` by as_agent/run/sandbox/layers.py.
 """
 
 import errno
@@ -12,23 +12,23 @@ from mcpwrap.linux.seccomp import bpf
 from mcpwrap.linux.seccomp.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
 MACHINES = ("x86_64", "aarch64")
-# By name: the number of each machine.
+# By name: the number on each machine.
 JUDGED = {
     "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261),
     "sched_setaffinity": (203, 122), "ioctl": (16, 29), "fcntl": (72, 25),
 }  # fmt: skip
-# By FS_IOC_FSSETXATTR and FS_IOC_SETFLAGS an owner takes a file out of its project, and with that
-# out of its quota. linux/fs.h
+# By FS_IOC_FSSETXATTR and FS_IOC_SETFLAGS an owner removes a file from its project, and so from
+# its quota. linux/fs.h
 _LEAVES_PROJECT = (0x401C5820, 0x40086602)
-# By F_SETLEASE and F_SETDELEG who may only read a file makes its writers wait: for 45 s, each time
-# (/proc/sys/fs/lease-break-time). linux/fcntl.h; the second is of Linux 6.19.
+# By F_SETLEASE and F_SETDELEG an account that may only read a file delays its writers: by 45 s,
+# each time (/proc/sys/fs/lease-break-time). linux/fcntl.h; the second exists since Linux 6.19.
 _HOLDS_UP_WRITERS = (1024, 1040)
 _IPPROTO_MPTCP = 262
 _KIND_MASK = 0xF  # SOCK_CLOEXEC and SOCK_NONBLOCK are above it
-# Landlock and nft see TCP; vsock passes both, and a unix socket leads to every local service.
+# Landlock and nft filter TCP; vsock bypasses both, and a unix socket reaches every local service.
 _FAMILIES = (socket.AF_UNIX, socket.AF_VSOCK)
-# A thread that names its own id, as pthread_setaffinity_np(3) does, is refused too: a filter has
-# the number alone, and not whose it is.
+# A thread that passes its own id, as pthread_setaffinity_np(3) does, is refused too: a filter sees
+# the number, and cannot compare it with the caller's.
 _ON_ITSELF: list[Line] = [
     (LOAD, 0, 0, bpf.ARGUMENT_0),
     (JUMP_IF_EQUAL, 0, 1, 0),
@@ -40,10 +40,10 @@ _ON_ITSELF: list[Line] = [
 def refuse_sockets() -> None:
     """Make socket(2) fail with EAFNOSUPPORT for AF_UNIX, AF_VSOCK and MPTCP, for good.
 
-    socketpair(2) stays for streams: Node and Python make pipes to their children of it. One of
-    datagrams could send to any address. prlimit(2) and sched_setaffinity(2) are refused unless
-    their process is 0, the caller: supervisor and other sessions have the same UID. So are leaving
-    a project quota, and leases on files.
+    socketpair(2) is allowed for streams: Node and Python use them as pipes to their children. A
+    datagram socket could send to any address. prlimit(2) and sched_setaffinity(2) are refused
+    unless their process is 0, the caller: supervisor and other sessions have the same UID. Leaving
+    a project quota, and leases on files, are refused too.
 
     Raises:
         OSError: the kernel refused, or this machine's system call numbers are not known.

@@ -11,7 +11,7 @@ _SOCKET = "/run/systemd/journal/socket"
 
 
 class Journal:
-    """Connection to the journal; without one, or while it is full, nothing is written."""
+    """Connection to the journal. Without a journal, or while it is full, nothing is written."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -19,7 +19,7 @@ class Journal:
             self._socket.connect(_SOCKET)
 
     def write(self, message: str, **fields: str) -> bool:
-        """Write an entry; names of fields are capitals. Say whether it was taken."""
+        """Write an entry, with field names in capitals; return whether the journal accepted it."""
         entry = {"MESSAGE": message, "PRIORITY": "6", "SYSLOG_IDENTIFIER": _IDENTIFIER}
         packet = b"".join(_field(name, value) for name, value in (entry | fields).items())
         try:
@@ -30,6 +30,6 @@ class Journal:
 
 
 def _field(name: str, value: str) -> bytes:
-    """Return a field in the form that takes any value: its length in 8 bytes, little end first."""
+    """Return a field in the form for any value: name, length in 8 bytes (little-endian), value."""
     text = value.encode(errors="replace")
     return b"%b\n%b%b\n" % (name.encode(), len(text).to_bytes(8, "little"), text)

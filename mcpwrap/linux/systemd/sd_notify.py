@@ -5,7 +5,7 @@ import time
 
 import sdnotify
 
-_ALIVE_EVERY_S = 5.0  # each word wakes systemd; most units have a WatchdogSec= of 30
+_ALIVE_EVERY_S = 5.0  # each notification wakes systemd; most units have a WatchdogSec= of 30
 
 
 class Notifier:
@@ -14,10 +14,10 @@ class Notifier:
     def __init__(self, alive_every_s: float = _ALIVE_EVERY_S) -> None:
         self._alive_every_s = alive_every_s
         self._notifier = sdnotify.SystemdNotifier()
-        self._said_alive_at_s = -math.inf
+        self._last_alive_at_s = -math.inf
 
     def ready(self, status: str) -> None:
-        """Say that connections are answered from now on."""
+        """Report that the service accepts connections."""
         self._notifier.notify(f"READY=1\nSTATUS={status}")
 
     def status(self, status: str) -> None:
@@ -25,8 +25,11 @@ class Notifier:
         self._notifier.notify(f"STATUS={status}")
 
     def alive(self) -> None:
-        """Keep the watchdog from restarting us: as often as one likes, and in time."""
+        """Reset the watchdog, so that systemd does not restart this service.
+
+        It may be called often: a notification is sent at most every `alive_every_s`.
+        """
         now_s = time.monotonic()
-        if now_s - self._said_alive_at_s >= self._alive_every_s:
-            self._said_alive_at_s = now_s
+        if now_s - self._last_alive_at_s >= self._alive_every_s:
+            self._last_alive_at_s = now_s
             self._notifier.notify("WATCHDOG=1")

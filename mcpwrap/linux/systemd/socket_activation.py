@@ -9,7 +9,7 @@ _FIRST_FD = 3  # sd_listen_fds(3): SD_LISTEN_FDS_START
 
 
 def listening_socket(environ: Mapping[str, str]) -> socket.socket:
-    """Return the one socket that PID 1 made for this process (sd_listen_fds(3)).
+    """Return the one socket that PID 1 passed to this process (sd_listen_fds(3)).
 
     Raises:
         RuntimeError: the process was not started by its socket unit.
@@ -19,20 +19,26 @@ def listening_socket(environ: Mapping[str, str]) -> socket.socket:
 
 
 def listening_sockets(environ: Mapping[str, str], *paths: str) -> list[socket.socket]:
-    """Return those that PID 1 made for this process, in the order of their paths.
+    """Return the sockets that PID 1 passed to this process, in the order of `paths`.
 
     Raises:
-        RuntimeError: the process was not started by its socket unit, or that has others.
+        RuntimeError: the process was not started by its socket unit, or the unit has other paths.
     """
     by_path = {one.getsockname(): one for one in _listening(environ, len(paths))}
     if by_path.keys() != set(paths):
-        raise RuntimeError(f"start me by my socket: I was given {sorted(by_path)}")
+        raise RuntimeError(
+            f"systemd passed other sockets than this service has: {sorted(by_path)}; "
+            "start it by its socket unit [E-SYSTEM-SOCKET-UNIT]"
+        )
     return [by_path[path] for path in paths]
 
 
 def _listening(environ: Mapping[str, str], count: int) -> list[socket.socket]:
     if environ.get("LISTEN_PID") != str(os.getpid()) or environ.get("LISTEN_FDS") != str(count):
-        raise RuntimeError("start me by my socket: I was not given its descriptors")
+        raise RuntimeError(
+            "systemd passed no socket to this service; "
+            "start it by its socket unit [E-SYSTEM-SOCKET-UNIT]"
+        )
     fds = range(_FIRST_FD, _FIRST_FD + count)
     for fd in fds:
         fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)

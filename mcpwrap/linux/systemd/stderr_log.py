@@ -8,6 +8,6 @@ from mcpwrap.core.text.sanitise import visible
 
 def log_line(text: str) -> None:
     """Write a line to standard error, which systemd reads (systemd.exec(5), StandardError=)."""
-    with suppress(OSError):  # whoever has the stream too may have broken it; we go on
+    with suppress(OSError):  # another process with this stream may have broken it
         sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
         sys.stderr.flush()

@@ -11,30 +11,30 @@ ANALYZE = "/usr/bin/systemd-analyze"
 UP = frozenset({"active", "reloading"})  # values of ActiveState=
 _TIMEOUT_S = 90
 _AS_TABLE = ("--all", "--plain", "--no-legend", "--full")
-_MARK = "| "  # before what a tool said: none of it passes for ours
+_MARK = "| "  # before each line of a tool: it cannot pass for mcpwrap's own
 
 
 class ToolError(McpwrapError):
     """Failure of a tool of the system; the problem is the first line of its error output."""
 
     def said(self) -> str:
-        """Return all that it said."""
+        """Return the tool's whole error output."""
         return "\n".join([self.problem, *(line.removeprefix(_MARK) for line in self.more)])
 
 
 def run(*argv: str, stdin: str = "") -> str:
-    """Run a tool by its absolute path, with an empty environment, and return what it printed.
+    """Run a tool by its absolute path, with only PATH and LANG set; return its standard output.
 
-    Neither `stdin` nor what it printed is in any error.
+    Errors contain neither `stdin` nor the standard output.
 
     Raises:
-        ToolError: it is not there, failed, or took over 90 s.
+        ToolError: it does not exist, failed, or took over 90 s.
     """
     return _run(argv, stdin).stdout
 
 
 def run_for_all_output(*argv: str) -> str:
-    """Do the same, and return what it wrote to standard error as well."""
+    """Do the same; return standard output and standard error."""
     done = _run(argv, "")
     return done.stdout + done.stderr
 
@@ -49,15 +49,16 @@ def _run(argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
             input=stdin,
             timeout=_TIMEOUT_S,
-            start_new_session=True,  # some give up root, and then root's terminal is not theirs
+            start_new_session=True,  # a tool that gives up root must not keep root's terminal
         )
     except (OSError, subprocess.SubprocessError) as error:
         said, *more = str(getattr(error, "stderr", None) or error).strip().split("\n")
         raise ToolError(
             said,
             where=" ".join(argv),
-            fix="see what it says",
+            fix="remove the cause that the tool reports, then repeat the command",
             more=[f"{_MARK}{line}" for line in more],
+            code="E-TOOL-FAILED",
         ) from error
 
 
@@ -75,7 +76,7 @@ def properties(units: Iterable[str], names: Iterable[str]) -> dict[str, dict[str
 
 
 def loaded_instances() -> frozenset[str]:
-    """Return the names of all servers of which a unit is loaded: active, failed or enabled."""
+    """Return the names of all servers with a loaded unit: active, failed or enabled."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap@*")
     return frozenset(
         re.findall(r"^mcpwrap@([a-z0-9_-]+)\.(?:service|socket) ", listed, re.MULTILINE)
@@ -83,7 +84,7 @@ def loaded_instances() -> frozenset[str]:
 
 
 def loaded_listeners() -> frozenset[str]:
-    """Return all listeners, as NAME.UID, of which a unit is loaded: active, failed or enabled."""
+    """Return all listeners with a loaded unit, as NAME.UID: active, failed or enabled."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-http@*")
     return frozenset(
         re.findall(
@@ -93,6 +94,6 @@ def loaded_listeners() -> frozenset[str]:
 
 
 def loaded_squids() -> frozenset[str]:
-    """Return the units of Squid that are loaded: active, failed or enabled."""
+    """Return the loaded units of Squid: active, failed or enabled."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-squid-*@*.service")
     return frozenset(re.findall(r"^(mcpwrap-squid-[a-z]+@[0-9]+\.service) ", listed, re.MULTILINE))

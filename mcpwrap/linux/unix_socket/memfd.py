@@ -1,4 +1,4 @@
-"""Sealed memfds: bytes handed to another process, which neither side can change any more."""
+"""Sealed memfds: bytes passed to another process, which neither side can change afterwards."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 
 
 def sealed(name: str, data: bytes) -> int:
-    """Return a descriptor of `data`; the caller closes it. Source: memfd_create(2)."""
+    """Return a descriptor of a memfd with `data`; the caller closes it. Source: memfd_create(2)."""
     fd = unsealed(name)
     try:
         with open(fd, "wb", closefd=False) as file:
@@ -21,21 +21,21 @@ def sealed(name: str, data: bytes) -> int:
 
 
 def unsealed(name: str) -> int:
-    """Return a descriptor of nothing yet; the caller closes it."""
+    """Return a descriptor of an empty memfd; the caller closes it."""
     return os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 
 
 def seal(fd: int) -> None:
-    """Let nobody change it any more.
+    """Forbid all later changes of a memfd.
 
     Raises:
-        OSError: somebody has it mapped to write to.
+        OSError: a process has it mapped for writing.
     """
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
 
 
 def read_all(fd: int) -> bytes:
-    """Return all of it. Needs no call but pread(2)."""
+    """Return the whole content. The only system call is pread(2)."""
     data = b""
     while piece := os.pread(fd, 1 << 20, len(data)):
         data += piece

@@ -1,4 +1,4 @@
-"""Peer credentials of a unix socket, as the kernel noted them when it connected."""
+"""Peer credentials of a unix socket, as the kernel recorded them at connect(2)."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
-_UMASK = re.compile(r"^Umask:\t([0-7]{3,4})$", re.MULTILINE)  # a name in that file has no newline
+_UMASK = re.compile(r"^Umask:\t([0-7]{3,4})$", re.MULTILINE)  # no name in that file has a newline
 _MAX_GROUP_BYTES = 1024  # the most that Python's getsockopt takes: 256 groups
-# The tree of systemd: that of v1 where there is one, though there may be another of v2 beside it.
+# systemd's tree: that of v1 if there is one, even if there is one of v2 as well.
 _CGROUPS = [
     re.compile(tree, re.MULTILINE) for tree in (r"^[0-9]+:name=systemd:(.*)$", r"^0::(.*)$")
 ]
@@ -20,7 +20,7 @@ _CGROUPS = [
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Process and account behind a connection. `gids` holds the primary group too."""
+    """Process and account at the other end of a connection. `gids` has the primary group too."""
 
     pid: int
     uid: int
@@ -30,8 +30,8 @@ class Peer:
 def process_of(connection: socket.socket) -> int:
     """Return a descriptor that is readable once the process that connected has ended.
 
-    The connection alone does not tell: it can be put into a message to itself, and live on there.
-    Source: pidfd_open(2).
+    The end of the connection does not show it: a socket can be sent in a message to itself, and
+    stays open there. Source: pidfd_open(2).
 
     Raises:
         ProcessLookupError: that process has ended.
@@ -42,10 +42,10 @@ def process_of(connection: socket.socket) -> int:
 
 
 def credentials_of(connection: socket.socket) -> Peer:
-    """Return who connected. Source: unix(7), SO_PEERCRED and SO_PEERGROUPS.
+    """Return the peer of a connection. Source: unix(7), SO_PEERCRED and SO_PEERGROUPS.
 
-    The identity stays the connector's, whoever holds the socket later. Of an account in over 256
-    groups only the primary one counts: too few groups let nobody in.
+    It stays the process that connected, even if another process holds the socket later. For an
+    account in over 256 groups only the primary one counts: too few groups admit no account.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid, uid, gid = struct.unpack("iII", credentials)
@@ -60,10 +60,10 @@ def credentials_of(connection: socket.socket) -> Peer:
 
 
 def unit_of(pid: int) -> str:
-    """Return the unit of systemd that a process is in; "" where that is not to be found out.
+    """Return the systemd unit of a process; "" if it cannot be determined.
 
-    No process of a unit gets into another: only root writes to the cgroups of the system's units.
-    Of a process that made cgroups of its own it is the name of the innermost.
+    A process cannot move to another unit: only root writes to the cgroups of the system's units.
+    For a process in a cgroup below its unit's, it is the name of the innermost cgroup.
     Source: proc_pid_cgroup(5).
     """
     try:
@@ -75,7 +75,7 @@ def unit_of(pid: int) -> str:
 
 
 def umask_of(pid: int, pidfd: int) -> int | None:
-    """Return the umask of the process that `pidfd` is; None where that is not to be found out.
+    """Return the umask of the process of `pidfd`; None if it cannot be determined.
 
     Source: proc_pid_status(5), since Linux 4.7.
     """
@@ -85,7 +85,7 @@ def umask_of(pid: int, pidfd: int) -> int | None:
         return None
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    if poll.poll(0):  # it has ended, and its number may be another's by now
+    if poll.poll(0):  # it has ended, and the PID may belong to another process
         return None
     found = _UMASK.search(text)
     return int(found[1], 8) if found else None

@@ -211,7 +211,7 @@ def test_without_a_terminal_nobody_is_asked(machine: Machine) -> None:
         command = f"mcpwrap accept {digest} {FILE}"
         stdin, status = given, 2
         err = machine.as_root(command, stdin=stdin, status=status).err
-        why = "there is no terminal to ask at" if not given else "is not of the form"
+        why = "the process has no terminal" if not given else "is not of the form"
         assert f"{why}" in err
         assert "nothing was changed" in err
     assert state(machine) == before
@@ -275,7 +275,7 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
     with machine.patched("as_nobody/proposal_reader", shut, f"{TOLD_BY_THE_CHILD}    answer"):
         done = accept(machine, digest)
     assert done.status == 1
-    found = re.search(r"has ended with 1 \(told (.*)\); nothing was changed", done.err)
+    found = re.search(r"ended with status 1 \(told (.*)\); nothing was changed", done.err)
     assert found, done.err
     uid, gid, groups, is_leader, environ, open_count, attacks = json.loads(found[1])
     nobody = machine.uid_of("nobody")
@@ -308,10 +308,10 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
             r"\| \\x1b\[2J\\u202e\n  \|   fix: do\n  fix",
             marks=KIND,
         ),
-        pytest.param('ProposalAnswer(wrong="x" * 300_000)', "has ended with ", marks=KIND),
-        pytest.param('__import__("time").sleep(60)', "has not ended within 10 s", marks=SLOW),
+        pytest.param('ProposalAnswer(wrong="x" * 300_000)', "ended with status ", marks=KIND),
+        pytest.param('__import__("time").sleep(60)', "did not end within 10 s", marks=SLOW),
         pytest.param("os._exit(0)", "returned malformed output", marks=KIND),
-        ("os.abort()", "has ended with -"),
+        ("os.abort()", "ended with status -"),
     ],
     ids=["escapes", "a path", "approvals", "none", "wrong", "much", "late", "silent", "dead"],
 )
@@ -394,7 +394,7 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
         (LONG, "characters for a person to read"),
         pytest.param(f"{'a.' * 300_000}a = 1", "nested too deeply", marks=KIND),
         # It takes tomli four times as long.
-        pytest.param(ENDLESS, "has not ended within 10 s", marks=SLOW),
+        pytest.param(ENDLESS, "did not end within 10 s", marks=SLOW),
         pytest.param("#" * 1024 * 1024, "is over 1 MiB", marks=KIND),
         pytest.param(
             "[mcp_servers.b]\ncommand = '/x'\nworkspace = 1",

@@ -364,7 +364,7 @@ def test_a_folder_in_which_others_can_replace_a_file_is_refused(
     machine.configure(OLD)
     machine.apply()
     machine.as_root(f"mkdir -p {folder}; {spoil} {folder}")
-    why = f"{folder}: others than root can change what is in it ({mode})"
+    why = f"{folder}: accounts other than root can change its content ({mode})"
     assert why in machine.as_root("mcpwrap apply", status=2).err
     assert why in machine.as_user("alice", "mcpwrap plan", status=2).err
     if folder.startswith("/var"):  # of /etc the gate reads the policy alone, and has read it
@@ -378,10 +378,10 @@ def test_a_folder_in_which_others_can_replace_a_file_is_refused(
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        ("chmod 666 {}", "others than root can write to it"),
+        ("chmod 666 {}", "accounts other than root can write to it"),
         pytest.param(
             "chown alice {}",
-            "others than root can write to it",
+            "accounts other than root can write to it",
             marks=only_in_test_all("refused by the same look as the row above"),
         ),
         ("mv {} /tmp/there && ln -s /tmp/there {}", "cannot be opened"),

@@ -223,7 +223,7 @@ def test_a_missing_interpreter_is_named(machine: Machine) -> None:
     """execve(2) says "No such file or directory" of a file that is there."""
     machine.as_root(f"sed -i '1s,.*,#!{TOP}/bin/python9,' {TOP}/probe.py")
     configured(machine, PROBE)
-    name = f"{TOP}/bin/python9, interpreter of {TOP}/probe.py, is not there"
+    name = f"{TOP}/bin/python9, interpreter of {TOP}/probe.py, does not exist"
     assert f"note: a does not start: {name}" in machine.apply()
     machine.announce("mcpwrap@a")
     assert f"a: program: {name}" in machine.as_root("mcpwrap doctor a", status=1).out

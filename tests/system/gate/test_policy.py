@@ -291,7 +291,7 @@ def test_where_others_can_remove_a_policy_none_is_taken(machine: Machine) -> Non
     machine.announce("mcpwrap-gate")
     machine.as_root("systemctl restart mcpwrap-gate")
     refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
-    why = "/etc/mcpwrap/policy.d: others than root can change what is in it (mode 0777)"
+    why = "/etc/mcpwrap/policy.d: accounts other than root can change its content (mode 0777)"
     assert why in refused
     assert why in machine.as_root("mcpwrap apply", status=2).err
     assert why in status_of(machine)

@@ -364,7 +364,7 @@ FREED = {  # what each layer alone keeps from it
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_missing_layer_is_an_error(trial: Machine, layer: str) -> None:
     done = run(trial, f"-- {PROBE_COMMAND}", without=layer, status=69)
-    assert f"{layer}: this machine does not give it: " in done.err
+    assert f"{layer}: not available on this machine: " in done.err
     assert "nothing was started\n  fix: `--allow-degraded` does without" in done.err
 
 

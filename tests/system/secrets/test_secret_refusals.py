@@ -118,7 +118,7 @@ def test_a_file_that_is_as_it_was_is_accepted(machine: Machine) -> None:
 )
 def test_a_file_that_others_can_read_opens_for_nobody(machine: Machine, path: str) -> None:
     machine.as_root(f"chmod 644 {path}")
-    why = rf"{path}: others than root can use it \(mode 0644\)"
+    why = rf"{path}: accounts other than root can use it \(mode 0644\)"
     try:
         vault.expect_refused(machine, "vault", why)
         for command in ("mcpwrap apply", "mcpwrap secret rekey"):

@@ -1,4 +1,4 @@
-"""Reason that `doctor` shows if a server does not answer: the most telling line of its output."""
+"""Reason that `doctor` shows if a server does not answer: the most informative line of output."""
 
 import pytest
 
@@ -16,5 +16,5 @@ from mcpwrap.as_agent.session_probe import telling
         ),
     ],
 )
-def test_the_line_that_says_most(said: str, told: str) -> None:
+def test_the_most_informative_line(said: str, told: str) -> None:
     assert telling(said) == told

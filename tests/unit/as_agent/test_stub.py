@@ -1,4 +1,4 @@
-"""The stub: a file on its own; its constants are compared with those of `core.hello` here."""
+"""The stub, which imports nothing: its constants are compared with those of `core` here."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from tests.shared import pace
 FILE = Path(stub.__file__)
 TREE = ast.parse(FILE.read_text())
 TEXTS = {node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)}
-# not the interpreter of the tests: it starts as its first line says
+# The interpreter of its first line, not that of the tests.
 STUB = [*FILE.read_text().splitlines()[0].removeprefix("#!").split(), str(FILE)]
 
 
@@ -31,7 +31,7 @@ def run(*args: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_help_is_printed_where_it_was_asked_for() -> None:
+def test_requested_help_is_printed_on_standard_output() -> None:
     for flag in ("-h", "--help"):
         done = run(flag)
         assert (done.returncode, done.stderr) == (0, "")
@@ -44,7 +44,7 @@ def test_help_documents_every_status_that_is_not_the_servers() -> None:
 
 
 @pytest.mark.parametrize("args", [[], ["git", "more"], ["--help", "git"]])
-def test_without_one_name_it_says_how_it_is_used(args: list[str]) -> None:
+def test_without_one_name_it_prints_its_usage(args: list[str]) -> None:
     done = run(*args)
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert done.stderr == run("--help").stdout
@@ -59,12 +59,12 @@ def imported(nodes: Iterable[ast.AST]) -> set[str | None]:
     }
 
 
-def test_it_imports_next_to_nothing() -> None:
+def test_it_imports_only_built_in_modules() -> None:
     assert imported(TREE.body) == {"posix", "sys", "time", "_socket"}  # all built in
     assert imported(ast.walk(TREE)) == imported(TREE.body) | {"select", "json"}  # for a refusal
 
 
-def test_its_constants_are_ours() -> None:
+def test_its_constants_are_those_of_core() -> None:
     assert stub.MAX_PACKET_BYTES == session_socket.MAX_PACKET_BYTES
     assert stub.USAGE == Exit.USAGE
     assert stub.UNAVAILABLE == Exit.UNAVAILABLE
@@ -73,7 +73,7 @@ def test_its_constants_are_ours() -> None:
     assert paths.link("git").endswith(f"/{stub.LINK_PREFIX}git")
 
 
-def test_its_hello_is_ours() -> None:
+def test_its_hello_is_that_of_core() -> None:
     assert session_socket.encode_hello(session_socket.Protocol.GATE, "", {}) in TEXTS
 
 

@@ -1,4 +1,4 @@
-"""The stub without a session: the agent's first request gets the reason as an error."""
+"""The stub without a session: the agent's first request is answered with the reason."""
 
 import array
 import fcntl
@@ -35,7 +35,7 @@ class Gate:
 
     path: Path
     answers: list[list[bytes]]
-    unread: list[int] = field(default_factory=list)  # bytes of the agent's, before each packet
+    unread: list[int] = field(default_factory=list)  # the agent's unread bytes, before each packet
     heard: list[bytes] = field(default_factory=list)
     then: Callable[[socket.socket, list[int]], None] | None = None
 
@@ -64,7 +64,7 @@ class Gate:
         _, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
             for packet in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
-                self._note_unread(fds[0])  # the last moment at which the stub may not have read
+                self._note_unread(fds[0])  # until now the stub must not have read
                 connection.send(packet)
                 if packet[:1] == b"?":
                     self.heard.append(connection.recv(session_socket.MAX_PACKET_BYTES))
@@ -88,7 +88,7 @@ def gate(tmp_path: Path) -> Gate:
 
 
 def stub(gate: Gate, stdin: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
-    """Start the stub of this gate; it is more impatient than the installed one."""
+    """Start a stub for this gate, with shorter timeouts than the installed one."""
     text = Path(stub_module.__file__).read_text()
     for before, after in (
         (f'GATE = "{stub_module.GATE}"', f'GATE = "{gate.path}"'),
@@ -105,7 +105,7 @@ def stub(gate: Gate, stdin: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
 
 
 def answered(gate: Gate, sent: bytes) -> tuple[int, list[Any], str]:
-    """Return how the stub ends for an agent that sends this: status, messages, standard error."""
+    """Return the stub's result for an agent that sends this: status, messages, standard error."""
     process = stub(gate)
     out, err = process.communicate(sent, timeout=pace.WAIT_S)
     return (
@@ -130,8 +130,8 @@ def error(request_id: object, status: int = Exit.NOT_ALLOWED, why: str = WHY) ->
         (lines(INITIALIZE), [1]),
         (lines({**INITIALIZE, "id": 0}), [0]),
         (lines({**INITIALIZE, "id": 'a"\\\n\ud800'}), ['a"\\\n\ud800']),
-        (lines({**INITIALIZE, "method": "tools/list"}), [1]),  # as since 2026-07-28
-        (lines(DISCOVER, INITIALIZE), ["probe", 1]),  # an agent of both eras goes on
+        (lines({**INITIALIZE, "method": "tools/list"}), [1]),  # first request since 2026-07-28
+        (lines(DISCOVER, INITIALIZE), ["probe", 1]),  # an agent of both eras sends a second
         (lines(DISCOVER), ["probe"]),
         (lines(INITIALIZE, {**INITIALIZE, "id": 2}), [1]),
         (lines(TOLD, INITIALIZE), [1]),
@@ -144,8 +144,8 @@ def error(request_id: object, status: int = Exit.NOT_ALLOWED, why: str = WHY) ->
         (lines({**INITIALIZE, "id": None}), []),
         (lines({**INITIALIZE, "id": True}), []),
         (lines({**INITIALIZE, "method": 1}), []),
-        (lines([INITIALIZE]), []),  # a batch, in which it may not be
-        (lines(INITIALIZE)[:-1], []),  # it is not whole
+        (lines([INITIALIZE]), []),  # a batch, which may not contain it
+        (lines(INITIALIZE)[:-1], []),  # an incomplete line
         (lines({**INITIALIZE, "params": {"x": "x" * 200_000}}), []),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_request_is_answered_with_the_reason(gate: Gate, sent: bytes, ids: lis
     [
         (b'!78 no "such"\nserver \xff', 78, 'no "such"\nserver \ufffd'),
         (b"!70 the server cannot be started", 70, "the server cannot be started"),
-        (b"Zzz", 76, "the gate is of another version than this program"),
+        (b"Zzz", 76, "the gate has another version than this program [E-CONNECT-VERSION]"),
     ],
 )
 def test_a_reason_is_text_in_json(gate: Gate, packet: bytes, status: int, why: str) -> None:
@@ -170,21 +170,21 @@ def test_a_reason_is_text_in_json(gate: Gate, packet: bytes, status: int, why: s
         assert answered(gate, lines(INITIALIZE))[:2] == (status, [error(1, status, why)])
 
 
-def test_without_a_gate_the_agent_is_told(gate: Gate) -> None:
+def test_without_a_gate_the_agent_gets_the_reason(gate: Gate) -> None:
     status, messages, err = answered(gate, lines(INITIALIZE))
-    why = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
+    why = "the gate does not answer: see `systemctl status mcpwrap-gate` [E-CONNECT-NO-GATE]"
     assert (status, err) == (Exit.UNAVAILABLE, f"mcpwrap-connect: {why}\n")
     assert messages == [error(1, Exit.UNAVAILABLE, why)]
 
 
-def test_an_agent_that_sends_nothing_is_not_waited_for_without_end(gate: Gate) -> None:
+def test_waiting_for_an_agent_that_sends_nothing_has_a_timeout(gate: Gate) -> None:
     with gate.listens(), stub(gate) as process:
         assert process.stdout
         assert process.stdout.read() == b""  # its input is still open
         assert process.wait(pace.WAIT_S) == Exit.NOT_ALLOWED
 
 
-def test_until_the_session_starts_the_gate_is_asked_again_and_nothing_is_read(gate: Gate) -> None:
+def test_until_the_session_starts_the_stub_retries_and_reads_nothing(gate: Gate) -> None:
     gate.answers = [[], [b"?TZ\0A"], [b"?TZ"], gate.answers[0]]
     sent = lines(INITIALIZE)
     read_fd, write_fd = os.pipe()
@@ -198,8 +198,8 @@ def test_until_the_session_starts_the_gate_is_asked_again_and_nothing_is_read(ga
     assert json.loads(out) == error(1)
 
 
-def test_a_session_that_is_broken_off_is_answered_by_nobody_here(gate: Gate) -> None:
-    """The gate answers what is open, and the stub has read nothing."""
+def test_requests_of_a_session_that_breaks_off_are_not_answered_by_the_stub(gate: Gate) -> None:
+    """The gate answers open requests, and the stub has read nothing."""
     gate.answers = [[b"S", b"!70 the wrapper was stopped"]]
     with gate.listens():
         ended = answered(gate, lines(INITIALIZE))
@@ -207,7 +207,7 @@ def test_a_session_that_is_broken_off_is_answered_by_nobody_here(gate: Gate) -> 
 
 
 def test_in_a_session_the_stub_holds_neither_end(gate: Gate) -> None:
-    """The twin: the server has the request, and its end is seen although the stub still runs."""
+    """The twin: the server gets the request, and its end is seen although the stub still runs."""
     gate.answers = [[b"S"]]
     is_seen = threading.Event()
 

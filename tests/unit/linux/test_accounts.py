@@ -63,16 +63,16 @@ SEM = """       key      semid perms      nsems   uid   gid  cuid  cgid      oti
 
 
 @pytest.mark.parametrize(
-    # The first two ids are whatever its maker says: one account would take all of ours by that.
+    # The creator can set the first two ids: one account could so block mcpwrap's whole range.
     ("table", "ids"),
     [(SEM, {20_003, 20_004}), (SEM.splitlines()[0], set())],
 )
-def test_the_maker_of_what_is_shared_in_memory_counts(table: str, ids: set[int]) -> None:
+def test_the_creator_of_an_ipc_object_counts(table: str, ids: set[int]) -> None:
     assert accounts.ids_of_ipc(table) == ids
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError])
-def test_a_process_that_ends_while_it_is_looked_at_has_no_ids(
+def test_a_process_that_ends_during_the_scan_has_no_ids(
     error: type[OSError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scandir, own = os.scandir, f"/proc/{os.getpid()}/task"
@@ -86,7 +86,7 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_ids(
 
     monkeypatch.setattr(accounts, "_EVERY_ID", range(2**32))
     monkeypatch.setattr(os, "scandir", ended)
-    assert 0 in accounts.running_ids()  # of all others
+    assert 0 in accounts.running_ids()  # of all other processes
     assert own in seen
 
 
@@ -102,15 +102,15 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_ids(
         ("#alice:x:1\n:::\nalice\nalice:20005\nalice:20005:-1\n", set()),
     ],
 )
-def test_what_containers_may_use_counts(text: str, ids: set[int]) -> None:
+def test_ids_lent_to_containers_count(text: str, ids: set[int]) -> None:
     assert accounts.lent_ids(text) == ids
 
 
-NAMES = tuple(f"server{number}" for number in range(300))  # two of them want one UID
+NAMES = tuple(f"server{number}" for number in range(300))  # two of them prefer one UID
 
 
 def ask_of(taken: set[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have somebody else own these ids; return the list of ids that are asked for by number."""
+    """Give these ids to another account; return the list of ids that are looked up by number."""
     asked: list[int] = []
 
     def owner(uid: int) -> pwd.struct_passwd:
@@ -128,7 +128,7 @@ def ask_of(taken: set[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_id_that_new_names_may_get_is_asked_for_once(
+def test_each_id_that_new_names_may_get_is_looked_up_once(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = Random(seed)
@@ -141,7 +141,7 @@ def test_each_id_that_new_names_may_get_is_asked_for_once(
     assert registry.allocate(NAMES, registry.Registry(), found | avoided) == want
 
 
-def test_what_is_listed_as_ours_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_listed_as_a_servers_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = {"mcpw-a": 20_001, "mcpw-b": 20_002, "mcpw-c": 20_003, "zed": 20_004, "mcpw-d": 20_004}
     people = [pwd.struct_passwd((n, "x", u, u, "", "/", "")) for n, u in ours.items()]
     groups = [grp.struct_group((n, "x", u, [])) for n, u in ours.items() if n != "mcpw-c"]
@@ -160,10 +160,10 @@ def test_where_all_are_taken_the_search_ends(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("most", "unfinished"), [(6, []), (5, ["top"])])
-def test_owners_are_looked_for_in_the_upper_levels(
+def test_owners_are_searched_for_in_the_upper_levels(
     most: int, unfinished: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "top/1/2/3/4/5/6/7").mkdir(parents=True)  # the last two are not looked at
+    (tmp_path / "top/1/2/3/4/5/6/7").mkdir(parents=True)  # the last two are not searched
     (tmp_path / "top/1/file").touch()
     for number in range(7):  # in the last two an account mounts disks with files of any UID
         for name in ("usr", "media", "run/media"):

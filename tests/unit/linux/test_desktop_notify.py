@@ -27,12 +27,12 @@ def test_the_texts_are_arguments_and_no_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("#!/bin/sh\nexit 3\n", "cannot be shown: status 3"),
-        ("#!/none\n", "cannot be shown: No such file or directory"),
-        ("#!/bin/sh\nexec sleep 60\n", "cannot be shown: no answer within 0.5 s"),
+        ("#!/bin/sh\nexit 3\n", "cannot show the notification: status 3"),
+        ("#!/none\n", "cannot show the notification: No such file or directory"),
+        ("#!/bin/sh\nexec sleep 60\n", "cannot show the notification: no answer within 0.5 s"),
     ],
 )
-def test_a_failure_is_said(
+def test_a_failure_is_reported(
     tmp_path: Path, text: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desktop_notify, "_TIMEOUT_S", 0.5 if "sleep" in text else 10.0)
@@ -43,6 +43,6 @@ def test_a_failure_is_said(
     assert failed.value.problem == why
 
 
-def test_a_program_that_is_not_there_is_said_before(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_before(tmp_path: Path) -> None:
     with pytest.raises(McpwrapError, match="libnotify-bin"):
         desktop_notify.expect(str(tmp_path / "none"))

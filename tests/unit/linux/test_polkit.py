@@ -30,7 +30,7 @@ def program(folder: Path, then: str) -> Pkcheck:
     [
         (0, True),
         (1, False),  # not authorised
-        (2, False),  # there is nobody to ask
+        (2, False),  # there is no person to ask
         (3, False),  # the person closed the window
         (126, False),
         (127, False),  # polkitd does not answer
@@ -41,7 +41,7 @@ def test_only_a_clear_yes_is_one(tmp_path: Path, status: int, *, expected: bool)
     assert polkit.is_authorised(7, 99, 1000, {}, pkcheck) is expected
 
 
-def test_a_no_is_one_where_the_gate_takes_no_notice_of_its_children(tmp_path: Path) -> None:
+def test_a_refusal_counts_even_if_sigchld_is_ignored(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         assert not polkit.is_authorised(7, 99, 1000, {}, program(tmp_path, "exit 1"))
@@ -49,7 +49,7 @@ def test_a_no_is_one_where_the_gate_takes_no_notice_of_its_children(tmp_path: Pa
         signal.signal(signal.SIGCHLD, before)
 
 
-def test_polkit_is_asked_about_one_process_and_told_what_is_approved(tmp_path: Path) -> None:
+def test_polkit_gets_the_process_and_the_details_of_the_approval(tmp_path: Path) -> None:
     details = {"tool": "write_query", "server": "sqlite", "agent": "alice"}
     assert polkit.is_authorised(7, 99, 1000, details, program(tmp_path, "exit 0"))
     argv = (tmp_path / "argv").read_text().splitlines()
@@ -68,12 +68,12 @@ def test_polkit_is_asked_about_one_process_and_told_what_is_approved(tmp_path: P
         ("a\nb\tc", "a b c"),  # one line of the window
         ("\x1b[2Jx", r"\x1b[2Jx"),
         ("ab\u202ecd", r"ab\u202ecd"),
-        ("--process", "--process"),  # is the value of `--detail`, and no option
+        ("--process", "--process"),  # the value of `--detail`, not an option
         ("", "-"),
         ("x" * 1000, "x" * 120),
     ],
 )
-def test_a_hostile_name_does_nothing_in_the_window(
+def test_a_hostile_name_has_no_effect_in_the_window(
     tmp_path: Path, hostile: str, shown: str
 ) -> None:
     polkit.is_authorised(7, 99, 1000, {"tool": hostile}, program(tmp_path, "exit 0"))
@@ -81,10 +81,10 @@ def test_a_hostile_name_does_nothing_in_the_window(
     assert argv[argv.index("--detail") : -1] == ["--detail", "tool", shown]
 
 
-def test_without_polkit_it_is_nobody(tmp_path: Path) -> None:
+def test_without_polkit_it_is_refused(tmp_path: Path) -> None:
     assert not polkit.is_authorised(7, 99, 1000, {}, Pkcheck(str(tmp_path / "none")))
 
 
-def test_a_person_who_does_not_answer_is_nobody(tmp_path: Path) -> None:
+def test_a_person_who_does_not_answer_is_refused(tmp_path: Path) -> None:
     slow = program(tmp_path, "exec /usr/bin/sleep 60")
     assert not polkit.is_authorised(7, 99, 1000, {}, replace(slow, patience_s=0.05))

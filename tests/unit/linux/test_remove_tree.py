@@ -34,7 +34,7 @@ def hidden(top: Path) -> None:
 
 def deep(top: Path) -> None:
     fd = os.open(top, os.O_RDONLY)
-    for _ in range(3000):  # longer than a path, deeper than Python calls itself
+    for _ in range(3000):  # longer than a path may be, deeper than Python's recursion limit
         os.mkdir("d", dir_fd=fd)
         inner_fd = os.open("d", os.O_RDONLY, dir_fd=fd)
         os.close(fd)
@@ -82,7 +82,7 @@ def test_no_link_is_followed(top: Path) -> None:
     assert outside.stat().st_mode & 0o777 == 0o500
 
 
-def test_what_is_not_there_is_no_matter(top: Path) -> None:
+def test_a_missing_folder_is_no_error(top: Path) -> None:
     remove_tree.remove(str(top / "nothing"))
 
 
@@ -122,16 +122,16 @@ def links(top: Path) -> None:
     ("made", "kib"),
     [
         (lambda top: (top / "in/file").write_bytes(bytes(1024 * KIB)), 1024),
-        (linked, 256),  # once, whatever it is called
+        (linked, 256),  # once, by all its names
         (sparse, 4),
-        (links, 8),  # each is a file, and leads nowhere
+        (links, 8),  # each link counts as a file, and is not followed
         (lambda top: [(top / f"in/{n}").touch() for n in range(100)], 400),  # inodes
-        (lambda top: os.mkfifo(top / "in/fifo"), 4),  # which nobody opens
+        (lambda top: os.mkfifo(top / "in/fifo"), 4),  # a FIFO is not opened
         (lambda top: (top / "in" / "/".join(["d"] * 200)).mkdir(parents=True), 800),
     ],
     ids=["file", "hard links", "sparse", "links", "empty files", "fifo", "deep"],
 )
-def test_what_a_folder_takes_of_its_disk(
+def test_the_disk_usage_of_a_folder(
     top: Path, empty: int, made: Callable[[Path], object], kib: int
 ) -> None:
     made(top)
@@ -148,15 +148,13 @@ def test_counting_ends_when_it_is_too_much(top: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (deep, "has over 256 folders in one another"),
+        (deep, "has over 256 levels of folders"),
         (lambda top: (top / "shut").mkdir(mode=0), "has a folder that cannot be listed"),
         (lambda top: top.chmod(0), "has a folder that cannot be listed"),
         (lambda top: (top / "shut").mkdir(mode=0o300), "has a folder that cannot be listed"),
     ],
 )
-def test_what_is_made_to_hide_something_is_odd(
-    top: Path, made: Callable[[Path], None], why: str
-) -> None:
+def test_a_tree_that_hides_files_is_odd(top: Path, made: Callable[[Path], None], why: str) -> None:
     def count() -> None:
         made(top)
         with pytest.raises(remove_tree.OddTreeError, match=why):
@@ -166,7 +164,7 @@ def test_what_is_made_to_hide_something_is_odd(
 
 
 def test_a_folder_that_is_moved_while_it_is_counted_is_no_error(top: Path) -> None:
-    """And leads nowhere: what is at its name is opened beside it, not where it went."""
+    """A link that takes its place is not followed either."""
     code = f"""
 import os, sys
 while True:

@@ -1,4 +1,4 @@
-"""Root's files: replaced whole, and read only if no other account could have written them."""
+"""Root's files: replaced whole, and read only if no other account can write them."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
     for text in ("first, and longer", "é"):
         root_files.replace(str(path), text)
@@ -46,7 +46,7 @@ def test_a_reader_keeps_the_file_it_has_open(tmp_path: Path) -> None:
         assert reader.read() == "old"
 
 
-def test_what_a_crash_left_is_overwritten(tmp_path: Path) -> None:
+def test_a_temporary_file_of_a_crash_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".file.new").write_text("half of a text that is longer")
     root_files.replace(str(tmp_path / "file"), "text")
     assert (tmp_path / "file").read_text() == "text"
@@ -66,7 +66,7 @@ def test_a_file_is_utf_8_whatever_the_locale_of_the_operator(tmp_path: Path) -> 
         "import sys; from mcpwrap.linux import root_files;"
         "root_files.replace(sys.argv[1], '\\u00e9')"
     )
-    # as in any locale but those of UTF-8, which Python takes for granted too often to show it
+    # As in any locale without UTF-8. Python assumes UTF-8 too often for a real one to show it.
     ascii_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-c", code, str(tmp_path / "file")]
     done = subprocess.run(command, env=ascii_locale, capture_output=True, cwd=Path.cwd())
@@ -74,7 +74,7 @@ def test_a_file_is_utf_8_whatever_the_locale_of_the_operator(tmp_path: Path) -> 
     assert (tmp_path / "file").read_bytes() == "é".encode()
 
 
-def test_a_link_is_replaced_whatever_was_there(tmp_path: Path) -> None:
+def test_a_link_replaces_any_file(tmp_path: Path) -> None:
     link = tmp_path / "bin" / "link"
     for target in ("/a", "/b"):
         root_files.replace_link(str(link), target)
@@ -91,9 +91,9 @@ def test_a_link_is_replaced_whatever_was_there(tmp_path: Path) -> None:
     ("folder", "others", "left"),
     [
         ("mcpwrap@git.service.d", [], []),
-        ("mcpwrap@git.service.d", ["20-mine.conf"], ["mcpwrap@git.service.d"]),  # an operator's
+        ("mcpwrap@git.service.d", ["20-mine.conf"], ["mcpwrap@git.service.d"]),  # operator's file
         ("servers", [], ["servers"]),
-        ("sysusers.d", [], ["sysusers.d"]),  # the system's, though it ends in .d
+        ("sysusers.d", [], ["sysusers.d"]),  # a folder of the system, though it ends in .d
     ],
 )
 def test_a_drop_in_folder_goes_with_its_last_file(
@@ -102,7 +102,7 @@ def test_a_drop_in_folder_goes_with_its_last_file(
     (tmp_path / folder).mkdir()
     for name in ("10-mcpwrap.conf", *others):
         (tmp_path / folder / name).touch()
-    for _ in range(2):  # again does no harm
+    for _ in range(2):  # the second time has no effect
         root_files.remove(str(tmp_path / folder / "10-mcpwrap.conf"))
         assert names_in(tmp_path) == left
     assert [name for kept in left for name in names_in(tmp_path / kept)] == others
@@ -137,12 +137,12 @@ def writable_by(mode: int) -> Callable[[Path], None]:
         writable_by(0o646),
         writable_by(0o666),
         Path.mkdir,
-        os.mkfifo,  # and nobody waits for its writer
+        os.mkfifo,  # the reader does not wait for a writer
         lambda path: path.symlink_to("/etc/passwd"),
         lambda path: path.symlink_to("nowhere"),
     ],
 )
-def test_what_others_could_have_written_is_refused(
+def test_a_file_that_others_can_write_is_refused(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "config.toml"
@@ -157,11 +157,11 @@ def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
     path.touch(mode=0o644)
     if os.geteuid() == 0:
         os.chown(path, 1000, 1000)
-    with pytest.raises(McpwrapError, match="others than root"):
+    with pytest.raises(McpwrapError, match="accounts other than root"):
         root_files.read_roots_own(str(path), max_bytes=9)
 
 
-def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
+def test_a_missing_file_is_another_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         root_files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)
 
@@ -171,7 +171,7 @@ USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 1, 2, 4, 16, 32
 
 
 def let(uid: int, rights: int, mask: int) -> Callable[[Path], None]:
-    """Return what gives an account rights by an access control list. Source: acl(5)."""
+    """Return a function that gives an account rights by an access control list. Source: acl(5)."""
     entries = [(USER_OBJ, 7, UNDEFINED), (USER, rights, uid), (GROUP_OBJ, 5, UNDEFINED)]
     entries += [(MASK, mask, UNDEFINED), (OTHER, 5, UNDEFINED)]
     value = struct.pack("<I", ACL_VERSION) + b"".join(struct.pack("<HHI", *e) for e in entries)
@@ -191,9 +191,9 @@ def of_another(path: Path) -> None:
     [
         (lambda path: path.chmod(0o777), "mode 0777"),
         (lambda path: path.chmod(0o775), "mode 0775"),
-        (lambda path: path.chmod(0o1777), "mode 1777"),  # others make files in it
+        (lambda path: path.chmod(0o1777), "mode 1777"),  # others can create files in it
         (of_another, "mode 0755, owner 1000"),
-        (let(1000, 7, 7), "mode 0775"),  # the mask is what the mode shows for the group
+        (let(1000, 7, 7), "mode 0775"),  # the mode shows the mask as group bits
     ],
 )
 @pytest.mark.parametrize("read", [root_files.read_roots_own, root_files.read_roots_secret])
@@ -215,8 +215,8 @@ def test_a_folder_in_which_others_can_replace_a_file_is_refused(
     [
         (lambda path: path.chmod(0o777), True),
         (of_another, True),
-        (lambda path: path.chmod(0o1777), False),  # like /tmp: what is root's stays
-        (let(1000, 7, 5), False),  # the mask lets nobody write
+        (lambda path: path.chmod(0o1777), False),  # like /tmp: root's names stay root's
+        (let(1000, 7, 5), False),  # the mask allows no writing
     ],
 )
 def test_each_folder_above_counts(
@@ -226,7 +226,7 @@ def test_each_folder_above_counts(
     folder.mkdir(parents=True)
     spoil(folder.parent)
     if is_refused:
-        with pytest.raises(McpwrapError, match="others than root") as caught:
+        with pytest.raises(McpwrapError, match="accounts other than root") as caught:
             root_files.expect_roots_folder(str(folder))
         assert caught.value.where == str(folder.parent)
     else:
@@ -237,23 +237,23 @@ def test_each_folder_above_counts(
     ("target", "is_refused"),
     [("good/in", False), ("../{name}/good/in", False), ("hop", True), ("open/in", True)],
 )
-def test_a_link_is_judged_by_where_it_leads_and_all_on_the_way(
+def test_a_link_is_checked_with_its_target_and_all_folders_on_the_path(
     tmp_path: Path, target: str, *, is_refused: bool
 ) -> None:
     for folder in ("good/in", "open/in", "open/hops"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "open/hops/on").symlink_to(tmp_path / "good/in")
-    (tmp_path / "hop").symlink_to("open/hops/on")  # others can make it lead elsewhere
+    (tmp_path / "hop").symlink_to("open/hops/on")  # others can change its target
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "link").symlink_to(target.format(name=tmp_path.name))
     if is_refused:
-        with pytest.raises(McpwrapError, match="others than root"):
+        with pytest.raises(McpwrapError, match="accounts other than root"):
             root_files.expect_roots_folder(str(tmp_path / "link"))
     else:
         root_files.expect_roots_folder(str(tmp_path / "link"))
 
 
-def test_a_file_of_the_systems_may_lie_among_those_of_others(tmp_path: Path) -> None:
+def test_a_system_file_may_be_in_a_folder_that_others_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o775)
     root_files.replace(str(tmp_path / "npmrc"), "text")
     assert root_files.read_of_root(str(tmp_path / "npmrc")) == b"text"
@@ -262,7 +262,7 @@ def test_a_file_of_the_systems_may_lie_among_those_of_others(tmp_path: Path) -> 
         root_files.read_of_root(str(tmp_path / "npmrc"))
 
 
-def test_links_in_a_circle_and_links_of_others_are_refused(tmp_path: Path) -> None:
+def test_loops_of_links_and_links_of_others_are_refused(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     (tmp_path / "theirs").symlink_to("/")
     os.chown(tmp_path / "theirs", 1000, 1000, follow_symlinks=False)
@@ -278,11 +278,11 @@ def test_a_secret_of_roots_that_others_can_use_is_refused(tmp_path: Path, mode: 
     assert root_files.read_roots_secret(str(path)) == b"text"
     path.chmod(mode)
     for read in (root_files.read_roots_secret, root_files.expect_roots_secret):
-        with pytest.raises(McpwrapError, match=rf"others than root can use it \(mode {mode:04o}\)"):
+        with pytest.raises(McpwrapError, match=rf"other than root can use it \(mode {mode:04o}\)"):
             read(str(path))
 
 
-def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> None:
+def test_a_file_of_any_account_is_read_up_to_a_byte_too_many(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     path.chmod(0o666)
@@ -293,7 +293,7 @@ def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (os.mkfifo, "is not a plain file"),  # and nobody waits for a writer
+        (os.mkfifo, "is not a plain file"),  # the reader does not wait for a writer
         (lambda path: path.mkdir(), "is not a plain file"),
         (lambda path: path.symlink_to("/etc/hostname"), "cannot be opened: Too many levels"),
         (lambda path: path.symlink_to("/dev/zero"), "cannot be opened: Too many levels"),
@@ -301,9 +301,7 @@ def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> Non
     ],
     ids=["fifo", "folder", "link", "link to a device", "nothing"],
 )
-def test_what_is_no_plain_file_is_not_read(
-    tmp_path: Path, make: Callable[[Path], None], why: str
-) -> None:
+def test_only_a_plain_file_is_read(tmp_path: Path, make: Callable[[Path], None], why: str) -> None:
     path = tmp_path / "odd\x1b\u202e"
     make(path)
     with pytest.raises(McpwrapError, match=f"{why}.*; nothing was changed|{why}; nothing") as error:
@@ -318,7 +316,7 @@ def test_a_device_is_not_read() -> None:
 
 @contextmanager
 def no_file_over(size: int) -> Iterator[None]:
-    """Have the kernel refuse to write more to a file, as it does where a disk is full."""
+    """Let the kernel refuse further writes to a file, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -340,13 +338,13 @@ def test_where_one_of_several_cannot_be_written_none_is(
     with no_file_over(64), pytest.raises(OSError, match="File too large") as caught:
         root_files.replace_all(wanted)
     assert caught.value.filename == str(tmp_path / str(sizes.index(99)))
-    assert names_in(tmp_path) == [str(number) for number in range(len(sizes))]  # and no temporary
+    assert names_in(tmp_path) == [str(number) for number in range(len(sizes))]  # none temporary
     assert {path.read_text() for path in tmp_path.iterdir()} == {"before"}
     root_files.replace_all(wanted)  # the twin
     assert [len((tmp_path / str(number)).read_text()) for number in range(len(sizes))] == [*sizes]
 
 
-def test_one_that_cannot_be_renamed_after_another_was_is_told_as_such(tmp_path: Path) -> None:
+def test_a_failed_rename_after_another_is_a_partial_write(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     wanted = [
         root_files.NewFile(path=str(tmp_path / name), text="x") for name in ("file", "folder")

@@ -1,4 +1,4 @@
-"""Program run as nobody: its output is read, and all else it could do is bounded."""
+"""Program run as `nobody`: its output is read, and all else it could do is bounded."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from mcpwrap.linux import run_as_nobody
 
 @pytest.fixture(autouse=True)
 def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run it under this account: that of nobody may not reach this tree."""
+    """Run it under this account: the account `nobody` may not reach this tree."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
 
@@ -20,7 +20,7 @@ def ask(script: str, question: bytes = b"", *, timeout_s: float = 60) -> bytes:
     return run_as_nobody.answer_to(question, argv, max_bytes=100, timeout_s=timeout_s)
 
 
-def test_it_reads_the_question_as_often_as_it_likes() -> None:
+def test_it_can_read_the_input_more_than_once() -> None:
     twice = "os.write(1, os.pread(0, 9, 0) + os.pread(0, 9, 0))"
     assert ask(twice, b"asked\0") == b"asked\0asked\0"
     assert ask("pass") == b""
@@ -38,7 +38,7 @@ def test_it_has_no_terminal_no_environment_and_no_other_file() -> None:
         del os.environ["HIDDEN"]
 
 
-def test_it_changes_nothing_of_the_question() -> None:
+def test_it_cannot_change_the_input() -> None:
     with pytest.raises(McpwrapError, match=r"PermissionError: \[Errno 1\]"):
         ask("os.pwrite(0, b'x', 0)", b"asked")
 
@@ -46,25 +46,25 @@ def test_it_changes_nothing_of_the_question() -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("sys.exit(3)", "has ended with 3; nothing was changed"),
-        ("os.kill(os.getpid(), 9)", "has ended with -9; nothing was changed"),
-        ("os.write(1, b'x' * 100 + b'y')", r"said too much \(x{100}y\); nothing was changed"),
-        ("raise ValueError('\\x1b[2J\\u202e')", r"has ended with 1 \(.*\); nothing was changed"),
+        ("sys.exit(3)", "ended with status 3; nothing was changed"),
+        ("os.kill(os.getpid(), 9)", "ended with status -9; nothing was changed"),
+        ("os.write(1, b'x' * 100 + b'y')", r"wrote too much \(x{100}y\); nothing was changed"),
+        ("raise ValueError('\\x1b[2J\\u202e')", r"ended with status 1 \(.*\); nothing was changed"),
         ("os.write(2, b'\\n\\x1b[2J' + b'x' * 999); sys.exit(1)", r"1 \(\\x1b\[2Jx{90,} *\); no"),
     ],
 )
-def test_why_it_failed_is_said_and_does_nothing(script: str, said: str) -> None:
+def test_the_reason_of_a_failure_is_reported_harmlessly(script: str, said: str) -> None:
     with pytest.raises(McpwrapError, match=said) as error:
         ask(script)
     assert all(line.isprintable() for line in str(error.value).splitlines())
     assert len(str(error.value)) < 600
 
 
-def test_it_is_not_waited_for_without_end() -> None:
-    with pytest.raises(McpwrapError, match=r"has not ended within 0.2 s; nothing was changed"):
+def test_it_has_a_timeout() -> None:
+    with pytest.raises(McpwrapError, match=r"did not end within 0.2 s; nothing was changed"):
         ask("time.sleep(600)", timeout_s=0.2)
 
 
-def test_one_that_is_not_there_is_said() -> None:
+def test_a_missing_program_is_reported() -> None:
     with pytest.raises(McpwrapError, match="cannot be started: No such file"):
         run_as_nobody.answer_to(b"", ["/nowhere/at-all"], max_bytes=1, timeout_s=1)

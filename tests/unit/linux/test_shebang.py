@@ -1,4 +1,4 @@
-"""Interpreter of a script: `#!` lines as they are found, and as they are meant to fool."""
+"""Interpreter of a script: common `#!` lines, and misleading ones."""
 
 from pathlib import Path
 
@@ -27,12 +27,12 @@ FIRST_LINES = [
 
 
 @pytest.mark.parametrize(("line", "found"), FIRST_LINES)
-def test_what_runs_it(tmp_path: Path, line: str, found: str) -> None:
+def test_the_interpreter_of_a_script(tmp_path: Path, line: str, found: str) -> None:
     (tmp_path / "tool").write_text(f"{line}\nexec /bin/false\n")
     assert interpreter(tmp_path / "tool") == found
 
 
-def test_what_cannot_be_read_is_run_by_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_file_has_no_interpreter(tmp_path: Path) -> None:
     assert interpreter(tmp_path) == ""
     assert interpreter(tmp_path / "nothere") == ""
 

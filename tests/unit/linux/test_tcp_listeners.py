@@ -10,7 +10,7 @@ def inode(of: socket.socket) -> int:
     return os.fstat(of.fileno()).st_ino
 
 
-def test_who_listens_is_found() -> None:
+def test_a_listening_socket_is_found() -> None:
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
         assert tcp_listeners.inodes(port) == {"127.0.0.1": inode(one)}

@@ -21,7 +21,7 @@ def test_it_is_read_from_the_terminal_and_not_shown() -> None:
     ) as process:
         os.close(theirs)
         seen = b""
-        while b"Password: " not in seen:  # only then nothing typed is shown
+        while b"Password: " not in seen:  # from then on the terminal does not echo input
             seen += os.read(ours, 1024)
         os.write(ours, b"secret 12\n")
         out, _ = process.communicate(timeout=pace.WAIT_S)
@@ -41,7 +41,7 @@ def test_without_a_terminal_standard_input_is_left_alone(given: str) -> None:
         ["setsid", "--wait", *ARGV], input=given, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert "there is no terminal" in done.stderr
+    assert "cannot ask for a password: the process has no terminal" in done.stderr
 
 
 ASK = """
@@ -54,7 +54,7 @@ ASKED = [sys.executable, "-c", ASK]
 
 
 def answered(answer: bytes, *, early: bytes = b"", columns: int = 0) -> tuple[str, bytes]:
-    """Return what comes of an answer, and what the terminal showed."""
+    """Return the result of an answer, and the terminal's output."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, True)
     termios.tcsetwinsize(theirs, (24, columns))
@@ -94,7 +94,7 @@ def test_only_yes_is_yes(answer: bytes, is_yes: bool) -> None:  # noqa: FBT001
     assert seen.count(b"text\r\n") == 2000
 
 
-def test_what_was_typed_before_the_question_is_no_answer() -> None:
+def test_input_typed_before_the_question_is_not_an_answer() -> None:
     out, _ = answered(b"no\n", early=b"yes\n")
     assert out == "False\n"
 
@@ -104,9 +104,10 @@ def test_the_text_is_made_for_the_width_of_the_terminal(columns: int, said: byte
     assert said in answered(b"no\n", columns=columns)[1]
 
 
-def test_without_a_terminal_nobody_is_asked() -> None:
+def test_without_a_terminal_confirmation_is_an_error() -> None:
     done = subprocess.run(
         ["setsid", "--wait", *ASKED], input="yes\n", capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert "there is no terminal to ask at; nothing was changed" in done.stderr
+    why = "cannot ask for confirmation: the process has no terminal; nothing was changed"
+    assert f"{why} [E-USAGE-NO-TERMINAL]" in done.stderr

@@ -1,4 +1,4 @@
-"""Terminal output: no name in it steers a terminal."""
+"""Terminal output: no name in it controls a terminal."""
 
 import os
 import pty
@@ -19,16 +19,16 @@ from tests.shared import pace
 
 ROOT = Path(__file__).parents[3]
 
-# What it would do, and how it is shown on one line.
+# A hostile name, its form on one line, and its effect on a terminal.
 HOSTILE = [
     ("\x1b[2J\x1b[H", r"\x1b[2J\x1b[H"),  # clears the screen
-    ("\x1b]0;root\x07", r"\x1b]0;root\x07"),  # names the window
+    ("\x1b]0;root\x07", r"\x1b]0;root\x07"),  # sets the window's title
     ("\x1b]8;;https://evil.test\x1b\\ok", r"\x1b]8;;https://evil.test\x1b\ok"),  # a link
     ("\x1b]52;c;cm0K\x07", r"\x1b]52;c;cm0K\x07"),  # fills the clipboard
-    ("\x9b2J", r"\x9b2J"),  # C1, for terminals that read 8 bits
-    ("a\rgood", r"a\rgood"),  # writes over what stands there
+    ("\x9b2J", r"\x9b2J"),  # C1, for 8-bit terminals
+    ("a\rgood", r"a\rgood"),  # overwrites the start of the line
     ("a\x08\x7f", r"a\x08\x7f"),
-    ("a\ngood    git: all is well", r"a\ngood    git: all is well"),  # a line like ours
+    ("a\ngood    git: all is well", r"a\ngood    git: all is well"),  # a line like mcpwrap's own
     ("a\u2028b\u2029c\x85d\x0be", r"a\u2028b\u2029c\x85d\x0be"),
     ("a\u202eb\u2066c", r"a\u202eb\u2066c"),  # Trojan Source
     ("a\u200bb\u2060", r"a\u200bb\u2060"),
@@ -63,7 +63,7 @@ def test_only_our_colours_are_sent(
 
 
 @pytest.mark.parametrize(("name", "shown"), CASES)
-def test_a_failure_has_our_lines_and_no_others(
+def test_a_failure_has_only_the_lines_of_its_format(
     name: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tty.fail(McpwrapError(f"no {name}", where=name, fix=f"make {name}", more=[f"| {name}"]))
@@ -89,7 +89,7 @@ def test_a_table_and_json_have_the_same(
 
 
 @pytest.mark.parametrize(("name", "shown"), HOSTILE)
-def test_so_has_the_word_of_a_service(
+def test_a_log_line_of_a_service_is_harmless(
     name: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = StringIO()
@@ -100,7 +100,7 @@ def test_so_has_the_word_of_a_service(
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
-def test_what_the_terminal_cannot_show_is_written_out(encoding: str, errors: str) -> None:
+def test_characters_that_the_terminal_cannot_show_are_escaped(encoding: str, errors: str) -> None:
     script = (
         "from mcpwrap.cli.common import output; from mcpwrap.linux import tty; tty.guard();"
         r"tty.say('é 日 \udc9b'); output.print_table(['é 日 \udc9b'], [])"
@@ -115,7 +115,7 @@ def test_what_the_terminal_cannot_show_is_written_out(encoding: str, errors: str
 
 
 def at_a_terminal(*argv: str) -> bytes:
-    """Return what a terminal is sent; it makes a carriage return of each newline."""
+    """Return the output that a terminal receives; it adds a carriage return to each newline."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", *argv], stdin=theirs, stdout=theirs, stderr=theirs
@@ -161,11 +161,11 @@ def test_bugs_and_logs_of_libraries_keep_their_lines_and_are_marked() -> None:
         (["convert", "x", "--client", "{}"], "Invalid value"),
         (["policy", "check", "/nosuch/{}"], "cannot be read"),
         (["status", "{}"], "no server"),
-        (["run", "--name", "{}", "--", "true"], "no server can have that name"),
+        (["run", "--name", "{}", "--", "true"], "is not a valid name of a server"),
         (["run", "--", "/nosuch/{}"], "mcpwrap"),
     ],
 )
-def test_a_command_line_is_told_harmlessly(arguments: list[str], told: str) -> None:
+def test_a_command_line_is_printed_harmlessly(arguments: list[str], told: str) -> None:
     name = "日本é" + "".join(name for name, _ in HOSTILE)
     seen = at_a_terminal(MAIN, *(one.format(name) for one in arguments)).decode()
     assert told in seen
@@ -185,8 +185,8 @@ def test_what_click_prints_by_itself_is_as_it_was() -> None:
     assert b"Run each MCP server under a Unix account of its own." in at_a_terminal(MAIN)
 
 
-def test_nobody_writes_to_a_terminal_past_python() -> None:
-    """Not by its number, which ruff does not see, but who passes on bytes and prints no text."""
+def test_no_module_writes_to_standard_streams_by_number() -> None:
+    """Ruff does not see descriptor numbers. Excepted are modules that forward bytes, not text."""
     ways = (r"\b(os|posix|copy)\.write\((1|2|_STDOUT|_STDERR)\b", r"write_all\([12],", "/dev/tty")
     number = re.compile("|".join(ways))
     found = {
@@ -195,14 +195,14 @@ def test_nobody_writes_to_a_terminal_past_python() -> None:
         if number.search(path.read_text())
     }
     assert found == {
-        "as_agent/stub.py",  # the stub: the gate has made it harmless
+        "as_agent/stub.py",  # the stub: the gate has escaped it
         "as_agent/run/relay.py",  # a server's stderr, by core.sanitise
         "as_nobody/proposal_reader.py",  # an answer to root, in a file
         "linux/tty.py",
     }
 
 
-# Each is found in each folder, whatever `pyproject.toml` ignores there.
+# Each is found in every folder, even if `pyproject.toml` ignores other rules there.
 WAYS_ROUND = [
     "print(name)",
     "click.echo(name)",
@@ -229,7 +229,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_ruff_finds_each_way_round(file: str) -> None:
+def test_ruff_finds_each_bypass(file: str) -> None:
     argv = [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=concise",
             "--select=T20,TID251", f"--stdin-filename={file}", "-"]  # fmt: skip
     done = subprocess.run(

@@ -158,7 +158,7 @@ def test_only_a_file_of_roots_counts(tmp_path: Path) -> None:
     assert package_sources._text(str(path)) == ""
     path.touch()
     path.chmod(0o666)
-    with pytest.raises(UsageError, match="others than root"):
+    with pytest.raises(UsageError, match="accounts other than root"):
         package_sources._text(str(path))
 
 

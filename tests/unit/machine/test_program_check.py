@@ -80,10 +80,10 @@ def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
     for line, name in (("#!/no/such", "/no/such"), ("#!/usr/bin/env no-such", "no-such")):
         script.write_text(f"{line}\n")
         (found,) = missing(Server(name="a", runs=Local(command=str(script))))
-        assert found == f"{name}, interpreter of {script}, is not there"
+        assert found == f"{name}, interpreter of {script}, does not exist"
     assert missing(Server(name="a", runs=Local(command="/bin/sh"))) == []
     assert missing(Server(name="a", runs=RemoteServer(url="https://x.example/"))) == []
-    assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such is not there"]
+    assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such does not exist"]
 
 
 def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
         with pytest.raises(McpwrapError) as refused:
             expect_roots(Config({"a": server}, {}))
-        assert re.search(f"/opt/x cannot be looked at: .*{said}", str(refused.value), re.DOTALL)
+        assert re.search(f"/opt/x cannot be checked: .*{said}", str(refused.value), re.DOTALL)
 
 
 def test_what_is_not_looked_at_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_what_is_not_looked_at_is_refused() -> None:
     found = changeable(Server(name="a", runs=Local(command="/bin/sh", env=env)), ExecutableScan())
     assert found
     deep = Server(name="a", runs=Local(command="/usr/bin/env", args=("env",) * 9_999))
-    assert "env is in over 16 commands: it is not looked at" in str(
+    assert "env is nested in over 16 commands: it is not checked" in str(
         changeable(deep, ExecutableScan())
     )
-    assert "comes after 256 other paths: it is not looked at" in str(found)
+    assert "comes after 256 other paths: it is not checked" in str(found)

@@ -1,6 +1,6 @@
 """First process of a session: starts the server, and ends when the server or the relay does.
 
-In namespaces of its own it is PID 1, and all other processes there end with it.
+In a PID namespace it is PID 1, and all other processes there end with it.
 """
 
 import os
@@ -29,18 +29,18 @@ def run_init(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
         server_pid = os.fork()
     if server_pid == 0:
         _become_server(launch, report)
-    _let_go_of_streams()
+    _close_streams()
     numbers = {*FORWARDED} - launch.signals_blocked
     if not launch.closing.is_apart:
         numbers.add(_RELAY_HAS_ENDED)
-    status = child_exit.await_end(server_pid, numbers, partial(_heed, server_pid))
+    status = child_exit.await_end(server_pid, numbers, partial(_on_signal, server_pid))
     if not launch.closing.is_apart:
         descendants.end_all()
     os._exit(status)
 
 
-def _let_go_of_streams() -> None:
-    """Keep standard error alone: the others end when relay and server let go of them."""
+def _close_streams() -> None:
+    """Close all but standard error: a stream ends when relay and server have closed it."""
     nothing_fd = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):
         os.dup2(nothing_fd, fd)
@@ -48,7 +48,7 @@ def _let_go_of_streams() -> None:
 
 
 def _end_with_relay(launch: SandboxLaunch, report: StartReporter) -> None:
-    """Let the kernel tell us when the relay has ended, and look whether it has by now."""
+    """Request a signal for the relay's end, and check whether it has ended already."""
     if launch.closing.is_apart:
         prctl.end_with_parent(signal.SIGKILL)
     else:
@@ -56,13 +56,13 @@ def _end_with_relay(launch: SandboxLaunch, report: StartReporter) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {_RELAY_HAS_ENDED})
         prctl.end_with_parent(_RELAY_HAS_ENDED)
     poll = select.poll()
-    poll.register(report.fd, 0)  # POLLERR is always asked for: nobody reads any more
+    poll.register(report.fd, 0)  # POLLERR, always reported, means that the reader has gone
     if poll.poll(0):
         os._exit(0)
 
 
-def _heed(server_pid: int, number: int) -> None:
-    """Forward what the relay sends, and end all when it has ended."""
+def _on_signal(server_pid: int, number: int) -> None:
+    """Forward a signal of the relay; after the relay's end, kill all processes."""
     if number != _RELAY_HAS_ENDED:
         os.kill(server_pid, number)
         return
@@ -82,7 +82,7 @@ def _become_server(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
     with report.of(Stage.FOLDER):
         os.chdir(program.cwd)
     prctl.drop_capabilities()
-    prctl.gain_nothing()  # an ordinary user may not close anything before
+    prctl.gain_nothing()  # Landlock and seccomp need this of an ordinary user
     with report.of(Stage.LANDLOCK):
         launch.closing.shut_files()
     with report.of(Stage.SECCOMP):

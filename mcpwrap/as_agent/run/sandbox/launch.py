@@ -26,7 +26,7 @@ class Stage(IntEnum):
     FORK = 4
     FOLDER = 5
     PROGRAM = 6
-    FIRST_PROCESS = 7  # it is there; with its pid in place of an error
+    FIRST_PROCESS = 7  # it was forked; the record has its pid in place of an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class SandboxLaunch:
 
     program: Program
     closing: Confinement
-    stdio: tuple[int, int, int]  # what is to be its 0, 1 and 2
-    signals_blocked: frozenset[signal.Signals]  # as the agent had them; for now AWAITED are too
+    stdio: tuple[int, int, int]  # the server's 0, 1 and 2
+    signals_blocked: frozenset[signal.Signals]  # by the agent; until the start AWAITED are too
 
 
 class StageError(OSError):
@@ -50,17 +50,17 @@ class StageError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class StartReporter:
-    """Write end of a pipe to the relay. It ends when the server runs, by close-on-exec."""
+    """Write end of a pipe to the relay. It is closed when the server runs, by close-on-exec."""
 
     fd: int
 
     def say(self, stage: Stage, number: int) -> None:
-        """Tell of an error, or of a pid."""
+        """Write a record: a stage, with an error number or a pid."""
         os.write(self.fd, _RECORD.pack(stage, number))
 
     @contextmanager
     def of(self, stage: Stage) -> Iterator[None]:
-        """Tell what goes wrong in this block, and end the process if it does."""
+        """Report an OSError of this block, and end the process after it."""
         try:
             yield
         except OSError as error:
@@ -69,8 +69,8 @@ class StartReporter:
 
 
 def read_report(fd: int) -> dict[Stage, int]:
-    """Return what was said by all who reported, once they have ended or become the server."""
-    said = b""
+    """Return all records, after their writers have ended or become the server."""
+    records = b""
     while piece := os.read(fd, _MAX_RECORDS_BYTES):
-        said += piece
-    return {Stage(stage): number for stage, number in _RECORD.iter_unpack(said)}
+        records += piece
+    return {Stage(stage): number for stage, number in _RECORD.iter_unpack(records)}

@@ -20,7 +20,7 @@ _APART = NamespaceFlag.USER | NamespaceFlag.MOUNTS | NamespaceFlag.PROCESSES | N
 
 
 class SandboxLayer(IntEnum):
-    """Sandbox layer. Each works alone where another is not available."""
+    """Sandbox layer. Each one works without the others."""
 
     NAMESPACES = 1
     LANDLOCK = 2
@@ -33,17 +33,17 @@ SHOWN = {
     SandboxLayer.SECCOMP: "seccomp",
 }
 _WITHOUT = {
-    SandboxLayer.NAMESPACES: "it can change modes of your files, watch their names, sizes and "
-    "times, and see which programs you run",
-    SandboxLayer.LANDLOCK: "only mounts keep your files from it",
-    SandboxLayer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and "
-    "make programs that run as you whoever starts them",
+    SandboxLayer.NAMESPACES: "the server can change modes of your files, watch their names, sizes "
+    "and times, and see which programs you run",
+    SandboxLayer.LANDLOCK: "only mounts protect your files from the server",
+    SandboxLayer.SECCOMP: "the server can connect to services of this machine, attack more of the "
+    "kernel, and make setuid programs that run as you for every account",
 }
-_WITH_NEITHER = "it can read and change your files, and end other programs of yours"
+_WITH_NEITHER = "the server can read and change your files, and end your other programs"
 
 
 def without(layer: SandboxLayer, others: frozenset[SandboxLayer]) -> str:
-    """Return what a server can do without this layer, where it has these others."""
+    """Return the effect of a missing layer on a server that has these others."""
     if layer is SandboxLayer.LANDLOCK and SandboxLayer.NAMESPACES not in others:
         return _WITH_NEITHER
     return _WITHOUT[layer]
@@ -62,24 +62,24 @@ class Confinement:
 
     to_read: tuple[str, ...]
     to_write: tuple[str, ...]
-    links: Mapping[str, str]  # target by path: other names of these
+    links: Mapping[str, str]  # target by path: other names of these files
     cwd: str
     network: Network
     layers: frozenset[SandboxLayer] = frozenset(SandboxLayer)
 
     @property
     def is_apart(self) -> bool:
-        """Say whether its processes have a PID namespace, which ends with its first process."""
+        """Return whether the server has a PID namespace, which ends with its first process."""
         return SandboxLayer.NAMESPACES in self.layers
 
     def part(self) -> None:
-        """Enter the namespaces: the next child is the first process in them."""
+        """Enter the namespaces; the caller's next child is the first process in them."""
         if self.is_apart:
             more = NamespaceFlag.NETWORK if self.network is Network.NOTHING else NamespaceFlag(0)
             namespaces.part(_APART | more)
 
     def fix_files(self) -> None:
-        """Leave in the namespace no file but these, and those not to be written read-only."""
+        """Show only these files in the mount namespace, those of `to_read` read-only."""
         if self.is_apart:
             namespaces.show_only(
                 VisibleFiles(
@@ -91,13 +91,13 @@ class Confinement:
             )
 
     def shut_files(self) -> None:
-        """Take away the other files, for good."""
+        """Refuse access to all other files by Landlock, for good."""
         if SandboxLayer.LANDLOCK in self.layers:
             tcp = Tcp.REFUSED if self.network is Network.NOTHING else Tcp.ALLOWED
             landlock.leave(self.to_read, (*_DEVICES, *self.to_write), tcp)
 
     def shut_calls(self) -> None:
-        """Take away system calls, for good."""
+        """Install the seccomp filters, for good."""
         if SandboxLayer.SECCOMP not in self.layers:
             return
         is_whole = landlock.version() >= landlock.KEEPS_FILES_WHOLE_SINCE_ABI

@@ -1,8 +1,8 @@
 """Process start of a session: forks into its namespaces, and waits until the server runs.
 
-The relay forks a process that enters the namespaces. Only a child of it is in all of them: that is
-the session's first process (`init_process.py`), which forks the server. The relay adopts it when
-the process between them ends.
+The relay forks a process that enters the namespaces. Only a child of that process is in all of
+them: the session's first process (`init_process.py`), which forks the server. The relay adopts it
+when the process between them ends.
 """
 
 import os
@@ -21,12 +21,12 @@ from mcpwrap.linux.isolation import prctl
 
 
 def start(launch: SandboxLaunch) -> int:
-    """Return the pid of the session's first process, once the server runs.
+    """Start the server; return the pid of the session's first process once the server runs.
 
     The caller is single-threaded, and blocks the signals of AWAITED.
 
     Raises:
-        StageError: it does not run, and no process is left.
+        StageError: the server does not run, and no process is left.
     """
     prctl.adopt_orphans()
     report_fd, say_fd = os.pipe2(os.O_CLOEXEC)
@@ -37,14 +37,14 @@ def start(launch: SandboxLaunch) -> int:
         _without_return(launch, StartReporter(say_fd), (wait_fd, go_fd))
     os.close(say_fd)
     os.waitpid(pid, 0)
-    for fd in (wait_fd, go_fd):  # the first process is ours now, and may go on
+    for fd in (wait_fd, go_fd):  # this process has adopted the first process, which may go on
         os.close(fd)
-    said = read_report(report_fd)
+    report = read_report(report_fd)
     os.close(report_fd)
-    first_pid = said.pop(Stage.FIRST_PROCESS, 0)
-    if said and first_pid:
+    first_pid = report.pop(Stage.FIRST_PROCESS, 0)
+    if report and first_pid:
         os.waitpid(first_pid, 0)
-    for stage, error_number in said.items():
+    for stage, error_number in report.items():
         raise StageError(stage, error_number)
     return first_pid
 
@@ -61,7 +61,7 @@ def _without_return(
 
 
 def _part(launch: SandboxLaunch, report: StartReporter, until_adopted: tuple[int, int]) -> None:
-    """Enter the namespaces, make the first process in them, and get out of its way."""
+    """Enter the namespaces, fork the first process in them, and exit."""
     wait_fd, go_fd = until_adopted
     with report.of(Stage.NAMESPACES):
         os.setsid()
@@ -70,7 +70,7 @@ def _part(launch: SandboxLaunch, report: StartReporter, until_adopted: tuple[int
         pid = os.fork()
     if pid == 0:
         os.close(go_fd)
-        os.read(wait_fd, 1)  # until the relay closes it; before, its parent's end would be heard
+        os.read(wait_fd, 1)  # until the relay adopts it: this parent's end must not count
         init_process.run_init(launch, report)
     report.say(Stage.FIRST_PROCESS, pid)
     os._exit(0)

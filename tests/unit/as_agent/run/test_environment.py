@@ -1,4 +1,4 @@
-"""Environment of a server: built from nothing."""
+"""Environment of a server: built from an empty one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mcpwrap.errors import UsageError
 AGENTS = {"TOKEN": "x", "SECRET": "y", "TZ": "UTC", "HOME": "/home/alice", "LD_PRELOAD": "z"}
 
 
-def test_it_has_what_was_listed_and_little_else() -> None:
+def test_it_has_the_inherited_variables_and_few_others() -> None:
     given = environment.inherited(["TOKEN", "NOT_SET"], AGENTS)
     assert given == {"TOKEN": "x", "TZ": "UTC"}
     env = environment.variables(
@@ -34,7 +34,7 @@ def test_it_has_what_was_listed_and_little_else() -> None:
 
 
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "HTTPS_PROXY", "A B", ""])
-def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
+def test_a_name_that_decides_which_code_runs_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"--inherit {name}: "):
         environment.inherited([name], AGENTS)
 
@@ -44,15 +44,15 @@ def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
     [
         ("", None, "/usr/local/bin:/usr/bin:/bin"),
         ("/home/a/.nvm/bin:/usr/bin", None, "/home/a/.nvm/bin:/usr/bin:/usr/local/bin:/bin"),
-        (".::bin:/usr/bin", None, "/usr/bin:/usr/local/bin:/bin"),  # never where it happens to be
+        (".::bin:/usr/bin", None, "/usr/bin:/usr/local/bin:/bin"),  # never the working folder
         ("/usr/bin", "/opt/node/bin/npx", "/usr/bin:/opt/node/bin:/usr/local/bin:/bin"),
     ],
 )
-def test_where_programs_are_looked_for(agents: str, program: str | None, path: str) -> None:
+def test_the_search_path(agents: str, program: str | None, path: str) -> None:
     assert environment.search_path(agents, Path(program) if program else None) == path
 
 
-def test_a_home_in_a_folder_of_the_system_is_not_given_with_it(
+def test_a_home_in_a_folder_of_the_system_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("opt/tool/bin", "opt/people/alice/keys", "opt/people/shared", "etc"):

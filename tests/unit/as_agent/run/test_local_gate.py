@@ -28,7 +28,7 @@ def test_without_a_file_there_are_no_rules(tmp_path: Path) -> None:
     assert read_policy(None, tmp_path / "policy.yaml") == Policy()
 
 
-def test_a_file_that_was_named_has_to_be_right(tmp_path: Path) -> None:
+def test_a_named_policy_file_must_be_valid(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_policy(tmp_path / "other.yaml", tmp_path / "policy.yaml")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
@@ -46,7 +46,7 @@ def test_rules_and_limits_hold(tmp_path: Path) -> None:
     assert "2 calls in 60 s" in str(actions[-1])
 
 
-def test_failures_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     gate = gate_for("s", read_policy(None, tmp_path / "policy.yaml"), ScriptedAudit())
     gate.from_agent(call("y", 1))

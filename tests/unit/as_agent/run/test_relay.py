@@ -1,4 +1,4 @@
-"""Relay of a session from start to end, without a sandbox: that needs no privilege."""
+"""Relay of a session from start to end, without a sandbox: this needs no privileges."""
 
 import os
 import signal
@@ -68,7 +68,10 @@ def run(
         ("raise SystemExit(7)", 7),
         ("import os; os.kill(os.getpid(), 15)", 143),
         ("import os; os.kill(os.getpid(), 9)", 137),
-        ("import sys; sys.stdin.read(); sys.exit(5)", 5),  # the agent's end is the server's
+        (
+            "import sys; sys.stdin.read(); sys.exit(5)",
+            5,
+        ),  # the end of the agent's input ends the server's
         ("import os; os.kill(os.getppid(), 9); import time; time.sleep(1000)", 137),
     ],
 )
@@ -76,7 +79,7 @@ def test_it_ends_as_the_server_did(code: str, status: int) -> None:
     assert run(code)[0] == status
 
 
-def test_what_is_said_passes_judged() -> None:
+def test_messages_pass_judged() -> None:
     assert run(ANSWER, PING) == (0, PONG, b"answered\n")
     status, out, err = run("print('garbage')")
     assert (status, out) == (0, b"")
@@ -91,7 +94,9 @@ def test_what_is_said_passes_judged() -> None:
         ("import sys; sys.stdin.readline(); sys.exit(3)", 3, b"exited with status 3"),
     ],
 )
-def test_what_a_server_leaves_open_is_answered(code: str, status: int, why: bytes) -> None:
+def test_open_requests_of_a_server_that_ended_are_answered(
+    code: str, status: int, why: bytes
+) -> None:
     with relay(code) as process:
         assert process.stdin
         assert process.stdout
@@ -102,14 +107,14 @@ def test_what_a_server_leaves_open_is_answered(code: str, status: int, why: byte
         assert b'"id":1,"error":{"code":-32603,' in answer
         assert why in answer
         assert process.wait(pace.WAIT_S) == status
-        assert process.stderr.read().endswith(b"silent\n")  # the server has said nothing
+        assert process.stderr.read().endswith(b"silent\n")  # the server has written nothing
 
 
-def test_an_agent_that_has_left_is_answered_nothing() -> None:
+def test_an_agent_that_has_gone_gets_no_errors() -> None:
     assert run("import sys; sys.stdin.read(); sys.exit(3)", PING)[:2] == (3, b"")
 
 
-def test_its_errors_obey_no_terminal() -> None:
+def test_its_standard_error_is_escaped() -> None:
     assert run(r"import sys; sys.stderr.write('\x1b[2J')")[2] == rb"\x1b[2Jsilent" + b"\n"
 
 
@@ -124,13 +129,13 @@ def test_a_line_without_an_end_ends_it() -> None:
     ("command", "cwd", "stage"),
     [("/proc/self/no/x", "/", b"PROGRAM"), (sys.executable, "/proc/self/no", b"FOLDER")],
 )
-def test_what_cannot_be_started_says_where_it_failed(command: str, cwd: str, stage: bytes) -> None:
+def test_a_failed_start_names_its_stage(command: str, cwd: str, stage: bytes) -> None:
     said = stage + b" No such file or directory None\n"
     assert run("", command=command, cwd=cwd)[:2] == (99, said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_the_servers(number: signal.Signals) -> None:
+def test_a_signal_is_forwarded_to_the_server(number: signal.Signals) -> None:
     code = (
         f"import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [{number}]);"
         f"{ANSWER}; sys.stdout.flush(); signal.sigwait([{number}]); sys.exit(40)"
@@ -145,7 +150,7 @@ def test_a_signal_is_the_servers(number: signal.Signals) -> None:
         assert process.wait(pace.WAIT_S) == 40
 
 
-def test_a_signal_that_the_agent_ignores_is_nobodys() -> None:
+def test_a_signal_that_the_agent_ignores_is_not_forwarded() -> None:
     code = f"{ANSWER}; sys.stdout.flush(); sys.stdin.read(); sys.exit(5)"
     with relay(code, ignored="SIGHUP") as process:
         assert process.stdin
@@ -158,12 +163,12 @@ def test_a_signal_that_the_agent_ignores_is_nobodys() -> None:
         assert process.wait(pace.WAIT_S) == 5
 
 
-def test_an_agent_that_ignores_its_children_hears_how_it_ended() -> None:
+def test_an_agent_that_ignores_sigchld_gets_the_exit_status() -> None:
     with relay("raise SystemExit(7)", ignored="SIGCHLD") as process:
         assert process.wait(pace.WAIT_S) == 7
 
 
-def test_a_server_that_closes_its_output_is_heard_to() -> None:
+def test_a_server_that_closes_its_output_is_awaited() -> None:
     with relay("import os, signal; os.close(1); signal.pause()") as process:
         assert process.stdout
         assert process.stdout.read() == b""
@@ -171,8 +176,8 @@ def test_a_server_that_closes_its_output_is_heard_to() -> None:
         assert process.wait(pace.WAIT_S) == 143
 
 
-def test_an_agent_that_has_left_is_followed_soon() -> None:
-    """Although the server heeds nothing; the reader of its errors is still there."""
+def test_the_server_of_an_agent_that_has_gone_is_killed_soon() -> None:
+    """Although the server ignores its input's end; the reader of its stderr is still there."""
     with relay(f"{ANSWER}; sys.stdout.flush(); import time; time.sleep(1000)") as process:
         assert process.stdin
         assert process.stdout

@@ -1,4 +1,4 @@
-"""Default name of a server that is started without a name: that of its program."""
+"""Default name of a server without `--name`: from its program."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from mcpwrap.core.names import is_server_name
         ("pnpm dlx a-server", "a-server"),
         ("python3 -m mcp_server_fetch", "mcp_server_fetch"),
         ("python3.11 /opt/probe.py", "probe"),
-        ("node /srv/dist/index.js /home/alice", "index"),  # as much as it says
+        ("node /srv/dist/index.js /home/alice", "index"),  # the file's name is all there is
         ("env -i LANG=C /usr/bin/node server.mjs", "server"),
         ("/opt/mcp/bin/mcp-server-time", "mcp-server-time"),
         ("./Weather Server.py", "weather-server"),
@@ -28,7 +28,7 @@ from mcpwrap.core.names import is_server_name
         ("./@@", "server"),
     ],
 )
-def test_it_is_called_after_what_runs(command: str, name: str) -> None:
+def test_its_name_is_from_its_command(command: str, name: str) -> None:
     words = ["./Weather Server.py"] if "Weather" in command else command.split()
     assert default_server_name(words) == name
     assert is_server_name(name)

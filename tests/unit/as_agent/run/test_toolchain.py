@@ -1,4 +1,4 @@
-"""Folders that a command has to read, in homes as people have them."""
+"""Folders that a command has to read, in realistic homes."""
 
 import os
 import pwd
@@ -45,7 +45,7 @@ def needs(
     path: str = "",
     to_write: frozenset[Path] = frozenset(),
 ) -> set[str]:
-    """Return what is needed, relative to what the home is in; without what is the system's."""
+    """Return the needed paths, relative to the home's parent, without those of the system."""
     place = CommandContext(frozenset({home}), (home / cwd).resolve(), path, to_write)
     top = home.parent
     folders = needed_paths(command, arguments, place)
@@ -64,7 +64,7 @@ def test_node_of_nvm(home: Path) -> None:
 
 
 def test_a_tool_of_uv(home: Path) -> None:
-    """A link in a folder of all sorts, to an environment, whose Python is a link once more."""
+    """A link in a shared folder, to an environment, whose Python is a link again."""
     python = program(home / ".local/share/uv/python/cpython-3.12/bin/python3.12")
     tool = home / ".local/share/uv/tools/mcp-server-time"
     link(tool / "bin/python", python)
@@ -91,11 +91,11 @@ def test_a_tool_of_uv(home: Path) -> None:
         ("usr/bin/tool", "usr"),
     ],
 )
-def test_as_little_as_will_do(home: Path, at: str, folder: str) -> None:
+def test_as_few_files_as_possible(home: Path, at: str, folder: str) -> None:
     assert needs(home, program(home.parent / at)) == {folder, "home/work"}
 
 
-def test_a_home_is_known_by_another_name(home: Path) -> None:
+def test_a_home_is_recognised_by_another_name(home: Path) -> None:
     other = link(home.parent / "other", home)
     program(home / "bin/tool")
     assert needs(home, other / "bin/tool") == {"home/bin", "home/work"}
@@ -114,7 +114,7 @@ def test_the_project_of_a_script(home: Path) -> None:
     assert needs(home, program(home.parent / "usr/bin/tool"), index) == {"usr", "home/work"}
 
 
-def test_what_env_runs(home: Path) -> None:
+def test_the_command_of_env(home: Path) -> None:
     env, node = program(home.parent / "usr/bin/env"), program(home / "node/bin/node")
     (home / "code").mkdir()
     (home / "code/server.js").write_text("")
@@ -126,13 +126,13 @@ def test_what_env_runs(home: Path) -> None:
 
 
 @pytest.mark.parametrize("cwd", [".", ".."])
-def test_a_home_is_no_working_folder(home: Path, cwd: str) -> None:
+def test_a_home_is_not_shown_as_working_folder(home: Path, cwd: str) -> None:
     assert needs(home, program(home.parent / "usr/bin/tool"), cwd=cwd) == {"usr"}
 
 
 @pytest.mark.parametrize("cwd", ["bob", "bob/.config", "", "tmp"])
-def test_nobodys_home_is_a_working_folder(home: Path, cwd: str) -> None:
-    """Root at work in one, HOME set to another; nor is where the folders of sessions are."""
+def test_no_accounts_home_is_shown_as_working_folder(home: Path, cwd: str) -> None:
+    """Root works in one home with HOME set to another; nor are folders of sessions shown."""
     bob, tmp = home / "bob", home / "tmp"
     for folder in (bob / ".config", bob / "work", tmp / "work"):
         folder.mkdir(parents=True)
@@ -144,7 +144,7 @@ def test_nobodys_home_is_a_working_folder(home: Path, cwd: str) -> None:
 
 
 def test_homes_are_those_of_all_accounts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(home / "temporary"))  # as TMPDIR does
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "temporary"))  # as by TMPDIR
     wide = wide_folders(home)
     homes = {Path(entry.pw_dir).resolve() for entry in pwd.getpwall()}
     assert homes | {home, home / "temporary", Path("/tmp")} <= wide
@@ -165,8 +165,8 @@ def test_a_program_is_found_as_a_shell_finds_it(home: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["-S", "-iS", "-Snode", "--split-string=node", "--sp=node"])
-def test_what_env_splits_is_not_guessed(home: Path, option: str) -> None:
-    """`-Snode --require=x ~/other/tool` runs node, and names the other to be read."""
+def test_the_text_of_env_split_is_not_guessed(home: Path, option: str) -> None:
+    """`-Snode --require=x ~/other/tool` runs node, and only names the other tool."""
     env = program(home.parent / "usr/bin/env")
     program(home / "node/bin/node")
     other = str(program(home / "other/tool"))
@@ -177,7 +177,7 @@ def test_what_env_splits_is_not_guessed(home: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["app", "app/tool"])  # the folder, or the file alone
-def test_the_first_line_is_the_servers_who_may_write_it(home: Path, given: str) -> None:
+def test_a_first_line_that_the_server_may_write_is_not_followed(home: Path, given: str) -> None:
     other = program(home / "other/tool")
     script = program(home / "app/tool", f"#!{other}\n")
     assert needs(home, script) == {"home/app", "home/other", "home/work"}
@@ -187,7 +187,7 @@ def test_the_first_line_is_the_servers_who_may_write_it(home: Path, given: str) 
     assert "home/other" not in needs(home, alias, to_write=to_write)
 
 
-def test_a_link_is_the_servers_who_may_write_its_folder(home: Path) -> None:
+def test_a_link_in_a_folder_that_the_server_may_write_is_not_followed(home: Path) -> None:
     program(home / "keys/config")
     node = program(home.parent / "usr/bin/node")
     script = link(home / "app/server.js", home / "keys/config")
@@ -208,8 +208,8 @@ def test_a_script_that_runs_itself_ends(home: Path) -> None:
     assert needs(home, program(loop, f"#!{loop}\n")) == {"home/work"}
 
 
-def test_names_are_kept_as_links_have_them(home: Path) -> None:
-    """By them it is started, and starts others: where they lead is not all."""
+def test_names_are_returned_with_their_links(home: Path) -> None:
+    """It is started, and starts others, by these names: their targets are not enough."""
     python = program(home / "versions/3.12/bin/python")
     now = link(home / "now", home / "versions/3.12")
     tool = program(home / "tools/tool", f"#!{now}/bin/python\n")

@@ -9,7 +9,7 @@ from mcpwrap.as_agent.run.toolchain import resolve_contained, resolve_trusted, s
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    """Make `app`, which the server may write, and a neighbour, which it may not."""
+    """Create `app`, which the server may write, and folders beside it, which it may not."""
     for folder in ("app/inner", "keys/inner", "agents"):
         (tmp_path / folder).mkdir(parents=True)
     for link, target in (
@@ -31,21 +31,21 @@ def top(tmp_path: Path) -> Path:
     [
         ("keys/config", "keys/config"),
         ("agents/keys/config", "keys/config"),  # the agent's own link
-        ("agents/chain/../config", "keys/config"),  # `..` of where it leads
+        ("agents/chain/../config", "keys/config"),  # `..` of the link's target
         ("app", "app"),
         ("app/../keys", "keys"),
         ("agents/app/../keys", "keys"),
         ("nothing/there", "nothing/there"),
         ("app/file", None),
         ("app/keys/config", None),
-        ("app/inner", None),  # no link, yet
+        ("app/inner", None),  # not a link yet
         ("app/keys/../config", None),
-        ("agents/tool", None),  # over a link of the agent's to one of the server's
+        ("agents/tool", None),  # the agent's link leads to the server's link
         ("agents/app/file", None),
         ("agents/loop", None),
     ],
 )
-def test_nothing_is_followed_that_a_server_may_have_made(
+def test_no_link_is_followed_that_a_server_may_have_made(
     top: Path, path: str, to: str | None
 ) -> None:
     assert resolve_trusted(top / path, {top / "app"}) == (None if to is None else top / to)
@@ -60,12 +60,12 @@ def test_nothing_is_followed_that_a_server_may_have_made(
         ("nothing/there", {}),
         ("agents/keys/config", {"agents/keys": "{top}/keys"}),
         ("agents/chain", {"agents/chain": "keys/inner", "agents/keys": "{top}/keys"}),
-        ("agents/app/file", {"agents/app": "../app"}),  # what is behind it, the server has made
+        ("agents/app/file", {"agents/app": "../app"}),  # the server can make the rest
         ("app/keys/config", {}),
         ("agents/loop", {"agents/loop": "loop"}),
     ],
 )
-def test_the_links_on_a_way_are_those_that_a_server_cannot_have_made(
+def test_the_links_on_a_path_are_those_that_a_server_cannot_have_made(
     top: Path, path: str, found: dict[str, str]
 ) -> None:
     there = {top / link: Path(target.format(top=top)) for link, target in found.items()}
@@ -78,13 +78,13 @@ def test_the_links_on_a_way_are_those_that_a_server_cannot_have_made(
         ("agents/keys/config", "keys/config"),  # the agent's own link
         ("app/inner", "app/inner"),
         ("app/inner/../loop", "app/loop"),
-        ("app/within", "app/inner"),  # a link that leads to what it may write in any case
+        ("app/within", "app/inner"),  # its target is writable in any case
         ("app/keys", None),
         ("agents/tool", None),
         ("app/up/keys", None),
     ],
 )
-def test_what_is_given_is_not_what_a_server_made_of_it(
+def test_a_named_path_is_not_one_that_a_server_redirected(
     top: Path, path: str, to: str | None
 ) -> None:
     (top / "app/within").symlink_to("inner")

@@ -59,7 +59,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (lambda path: path.symlink_to("nowhere"), "not a plain file"),
         (os.mkfifo, "not a plain file"),  # which is not waited for
         (Path.mkdir, "not a plain file"),
-        (lambda path: path.parent.chmod(0o777), "others than root can change what is in it"),
+        (lambda path: path.parent.chmod(0o777), "accounts other than root can change its content"),
     ],
 )
 def test_what_may_be_an_order_keeps_agents_out(

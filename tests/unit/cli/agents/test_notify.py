@@ -155,7 +155,7 @@ def test_a_failed_notification_is_repeated_later(alice: Alice) -> None:
     works = alice.program.read_text()
     alice.have(a=RAW)
     alice.desktop("exit 1")
-    with pytest.raises(McpwrapError, match="cannot be shown: status 1"):
+    with pytest.raises(McpwrapError, match="cannot show the notification: status 1"):
         alice.look()
     alice.program.write_text(works)
     assert alice.look() == ["a (claude-code): raw"]

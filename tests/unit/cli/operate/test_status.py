@@ -47,4 +47,4 @@ def test_what_others_may_not_read_is_no_flaw(folder: Path, name: str) -> None:
     without_root(read)
     without_root(lambda: expect(""))
     path.chmod(path.stat().st_mode | 0o022)  # the twin
-    expect("others than root can ")
+    expect("accounts other than root can ")

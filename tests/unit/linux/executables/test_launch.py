@@ -1,4 +1,4 @@
-"""Code paths of a server's definition: command lines as they are found, and as they mislead."""
+"""Code paths of a server's definition: common command lines, and misleading ones."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mcpwrap.linux.executables.launch import launch_of, loaded
 COMMANDS = [
     ("/bin/tool", [], []),
     ("/bin/tool", ["TOP/data.db", "TOP/dir"], []),  # data
-    ("/bin/tool", ["TOP/main.py"], ["TOP/main.py"]),  # code wherever it stands
+    ("/bin/tool", ["TOP/main.py"], ["TOP/main.py"]),  # code at any position
     ("/bin/tool", ["--plugin=TOP/hook.js"], ["TOP/hook.js"]),
     ("/bin/tool", ["TOP/tool"], ["TOP/tool"]),  # by its mode
     ("/usr/bin/node", ["TOP/plain", "TOP/data.db"], ["TOP/plain"]),
@@ -33,11 +33,11 @@ COMMANDS = [
     ("/usr/bin/env", ["A=1", "node", "TOP/plain"], ["/s", "TOP/plain"]),
     ("/usr/bin/timeout", ["5", "TOP/tool", "TOP/plain"], ["TOP/tool"]),
     ("/usr/bin/env", ["-i"], []),
-    # What is not there yet: its owner puts it there after the look.
+    # Missing files: their owner can create them after the check.
     ("/usr/bin/node", ["TOP/gone", "TOP/dir"], ["TOP/gone"]),
     ("/bin/tool", ["TOP/gone.py"], ["TOP/gone.py"]),
     ("/bin/sh", ["-c", "exec TOP/gone"], ["TOP/gone"]),
-    # Commands in a text.
+    # Commands in a shell text.
     ("/bin/bash", ["-lc", "TOP/plain --x"], ["TOP/plain"]),
     ("/bin/bash", ["-euo", "pipefail", "-c", "TOP/plain"], ["TOP/plain"]),
     ("/bin/sh", ["-e", "-u", "TOP/plain"], ["TOP/plain"]),
@@ -46,7 +46,7 @@ COMMANDS = [
     ("/bin/sh", ["-c", "A=1 PYTHONPATH=TOP/dir python3 -m x"], ["TOP/dir", "/s"]),
     ("/bin/sh", ["-c", ". TOP/plain; tool TOP/dir"], ["TOP/plain", "/s"]),
     ("/bin/sh", ["-c", "/bin/tool TOP/dir 2>/dev/null >TOP/log"], ["/bin/tool"]),
-    # What another starts.
+    # Commands that another command starts.
     ("/usr/bin/env", ["-u", "A", "node", "TOP/plain"], ["/s", "TOP/plain"]),
     ("/usr/bin/env", ["-S", "node TOP/plain"], ["/s", "TOP/plain"]),
     ("/usr/bin/env", ["PYTHONPATH=TOP/dir", "python3", "-m", "x"], ["/s", "TOP/dir"]),
@@ -192,8 +192,8 @@ def test_relative_paths_in_variables_are_below_that_folder(name: str, value: str
     assert any(f"{path}/".startswith("/srv/x/") for path in found)
 
 
-def test_what_is_found_by_its_name_may_be_a_link(tmp_path: Path) -> None:
-    """What it leads to may be there only after the look."""
+def test_a_program_found_by_name_may_be_a_dangling_link(tmp_path: Path) -> None:
+    """Its target can be created after the check."""
     (tmp_path / "node").symlink_to("/srv/gone")
     for command, args in (("/usr/bin/env", ["node"]), ("/usr/bin/npx", ["x"])):
         found = loaded(launch_of(command, args, "", {"PATH": [str(tmp_path)]}))

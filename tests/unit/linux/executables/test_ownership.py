@@ -1,4 +1,4 @@
-"""Ownership of paths: modes and owners from the kernel, along the links that it follows."""
+"""Ownership of paths: modes and owners as the kernel reports them, along links."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ PROBLEMS = [
     (info(stat.S_IFREG | 0o775), "has mode 0775: a group, or another account, can write to it"),
     (info(stat.S_IFREG | 0o757), "has mode 0757: every account can write to it"),
     (info(stat.S_IFDIR | 0o1777), "has mode 1777: every account can write to it"),
-    # Such a file system says of each file that it is root's.
+    # Such a file system reports root as owner of each file.
     (info(stat.S_IFREG | 0o755, 0, DEVICE), "is on a file system that UID 4000000000 has mounted"),
 ]  # fmt: skip
 
@@ -46,24 +46,24 @@ def test_paths_are_followed_as_the_kernel_does() -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/self/exe", "/media/x", "/run/user/1000/x", "/dev/fd/3"])
-def test_what_sessions_mount_or_the_kernel_shows_is_not_roots(path: str) -> None:
+def test_folders_that_accounts_control_are_not_roots(path: str) -> None:
     found = Ownership().walk(path)
     assert isinstance(found, OwnershipFlaw)
-    assert "where other accounts have things mounted, or shown" in found.problem
+    assert "has mounts or files that other accounts control" in found.problem
 
 
-def test_a_link_is_followed_to_where_others_write(tmp_path: Path) -> None:
+def test_a_link_to_a_folder_that_others_can_write_is_a_flaw(tmp_path: Path) -> None:
     found = Ownership().walk(str(tmp_path))
     assert isinstance(found, OwnershipFlaw)
     assert found.path == "/tmp"
 
 
-def test_a_circle_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_of_links_is_a_flaw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ownership, "problem", lambda *_: "")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert isinstance(found := Ownership().walk(f"{tmp_path}/a"), OwnershipFlaw)
-    assert found.problem == "leads in a circle"
+    assert found.problem == "is in a loop of symbolic links"
 
 
 def test_file_systems_of_accounts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Packages that a program loads beside its own path: trees as people have them."""
+"""Packages that a program loads beside its own path, in realistic trees."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ SITE = "venv/lib/python3.11/site-packages"
 VENV = {"venv/pyvenv.cfg": "home = /usr/bin\n", "venv/bin/server": "", "source/x.py": ""}
 SERVER = ["TOP/venv/bin/server"]
 SCRIPT = {"app/server.py": ""}
-# The files of a tree with their texts, what alice can write, the command line, and where it starts.
+# Files of a tree with their texts, files that alice can write, command line, working directory.
 LOADED = [
     (VENV | {f"{SITE}/x.pth": "TOP/source"}, "source", SERVER, ""),
     (VENV | {f"{SITE}/x.pth": "../../../../source"}, "source", SERVER, ""),
@@ -48,7 +48,7 @@ DATA = [
 
 
 def problem(_own: Ownership, info: os.stat_result) -> str:
-    """Take the mode for the owner: temporary folders have others above them."""
+    """Take the mode for the owner: folders above temporary ones belong to other accounts."""
     is_alices = info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX
     return "" if stat.S_ISLNK(info.st_mode) or not is_alices else "belongs to alice"
 
@@ -70,7 +70,7 @@ def test_what_a_program_loads_is_found(
     words: list[str], cwd: str, *, is_code: bool,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(Ownership, "problem", problem)
-    assert found(tmp_path, files, words, cwd) == []  # all is root's
+    assert found(tmp_path, files, words, cwd) == []  # all files belong to root
     (tmp_path / alices).chmod(0o777)
     assert (str(tmp_path / alices) in found(tmp_path, files, words, cwd)) is is_code
 

@@ -11,7 +11,7 @@ LIMITS = CgroupLimits(memory_bytes=1024, tasks=5, cpu_percent=0)
 
 
 def made(parent: Path, **text_by_file: str) -> Leaf:
-    """Return a leaf in a folder that is none of the kernel's: files stay as they are written."""
+    """Return a leaf in an ordinary folder: files keep the text that is written to them."""
     leaf = Leaf(parent, "s1")
     leaf.make()
     for file, text in text_by_file.items():
@@ -26,12 +26,12 @@ def written(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("cpu_percent", "cpu"),
     [
-        (0, {}),  # no ceiling: the file stays as it is
-        (1, {"cpu.max": "1000 100000"}),  # the least that the kernel takes
+        (0, {}),  # no limit: the file is not written
+        (1, {"cpu.max": "1000 100000"}),  # the least that the kernel accepts
         (150, {"cpu.max": "150000 100000"}),
     ],
 )
-def test_a_session_has_its_ceilings(tmp_path: Path, cpu_percent: int, cpu: dict[str, str]) -> None:
+def test_a_session_has_its_limits(tmp_path: Path, cpu_percent: int, cpu: dict[str, str]) -> None:
     leaf = made(tmp_path)
     (tmp_path / "s1" / "memory.swap.max").write_text("max")
     leaf.limit(CgroupLimits(memory_bytes=1024, tasks=5, cpu_percent=cpu_percent))
@@ -39,7 +39,7 @@ def test_a_session_has_its_ceilings(tmp_path: Path, cpu_percent: int, cpu: dict[
         "memory.max": "1024",
         "memory.oom.group": "1",
         "pids.max": "5",
-        "memory.swap.max": "0",  # or it would go on in swap
+        "memory.swap.max": "0",  # otherwise it would continue in swap
     }
 
 
@@ -49,7 +49,7 @@ def test_a_kernel_that_does_not_account_for_swap_has_no_file_for_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("file", ["memory.max", "memory.oom.group", "pids.max"])
-def test_a_ceiling_that_cannot_be_set_is_told(tmp_path: Path, file: str) -> None:
+def test_a_limit_that_cannot_be_set_is_an_error(tmp_path: Path, file: str) -> None:
     leaf = made(tmp_path)
     (tmp_path / "s1" / file).mkdir()
     with pytest.raises(IsADirectoryError):
@@ -59,7 +59,7 @@ def test_a_ceiling_that_cannot_be_set_is_told(tmp_path: Path, file: str) -> None
 @pytest.mark.parametrize(
     ("files", "tasks"),
     [
-        ({}, 0),  # it is gone
+        ({}, 0),  # it was removed
         ({"cgroup.threads": ""}, 0),
         ({"cgroup.threads": "12\n13\n"}, 2),
         ({"tasks": "12\n"}, 1),  # v1
@@ -76,25 +76,25 @@ def test_threads_are_counted(tmp_path: Path, files: dict[str, str], tasks: int) 
         ("pids.events", "max 0\n", (False, False)),
         ("pids.events", "max 3\n", (True, False)),
         ("pids.events", "", (False, False)),
-        ("memory.events", "low 1\noom 2\noom_kill 0\n", (False, False)),  # it found some to reclaim
+        ("memory.events", "low 1\noom 2\noom_kill 0\n", (False, False)),  # memory was reclaimed
         ("memory.events", "low 0\noom 1\noom_kill 1\n", (False, True)),
         ("other", "max 3\noom_kill 1\n", (False, False)),
     ],
 )
-def test_what_the_kernel_refused_or_killed_is_seen(
+def test_refusals_and_kills_of_the_kernel_are_seen(
     tmp_path: Path, file: str, text: str, was: tuple[bool, bool]
 ) -> None:
     leaf = made(tmp_path, **{file: text})
     assert (leaf.was_refused_tasks(), leaf.was_killed_for_memory()) == was
 
 
-def test_controllers_that_did_not_come_are_not_relied_on(tmp_path: Path) -> None:
+def test_controllers_that_were_not_enabled_are_not_relied_on(tmp_path: Path) -> None:
     assert not cgroup.delegate(tmp_path / "gone")
     control = tmp_path / "cgroup.subtree_control"
     control.mkdir()
     assert not cgroup.delegate(tmp_path)
     control.rmdir()
-    assert not cgroup.delegate(tmp_path)  # a file of ours keeps the `+`: the kernel's has none
+    assert not cgroup.delegate(tmp_path)  # an ordinary file keeps the `+`, the kernel's does not
     assert control.read_text() == "+cpu +memory +pids"
 
 
@@ -102,7 +102,7 @@ def test_controllers_that_did_not_come_are_not_relied_on(tmp_path: Path) -> None
     ("of_process", "expected"),
     [
         ("0::/system.slice/a.service/supervisor\n", 4),
-        ("0::/system.slice/a.service\n", 0),  # not yet where it belongs
+        ("0::/system.slice/a.service\n", 0),  # not yet in its own cgroup
         ("7:memory:/system.slice/a.service\n1:name=systemd:/system.slice/a.service\n", 5),
         ("1:name=systemd:/system.slice/a.service\n", 0),
         ("", 0),
@@ -129,7 +129,7 @@ def test_kills_for_memory_are_counted_in_the_whole_unit(
 @pytest.mark.parametrize(
     ("files", "file_memory_bytes"),
     [
-        ({}, 0),  # it is gone, or nothing counts
+        ({}, 0),  # it was removed, or has no memory controller
         ({"memory.stat": "anon 5\n"}, 0),
         ({"memory.stat": "anon 5\nshmem 4096\n"}, 4096),
     ],
@@ -147,13 +147,13 @@ def test_a_label_can_be_read_back(tmp_path: Path) -> None:
     assert leaf.labels() == ["agent-1000-1700000000"]
 
 
-def test_a_group_is_made_once_for_everybody_to_see(tmp_path: Path) -> None:
+def test_a_group_is_made_once_and_readable_by_every_account(tmp_path: Path) -> None:
     leaf = made(tmp_path)
     assert (tmp_path / "s1").stat().st_mode & 0o777 == 0o755
     with pytest.raises(FileExistsError):
         leaf.make()
 
 
-def test_a_group_that_is_gone_has_ended(tmp_path: Path) -> None:
+def test_a_removed_group_has_ended(tmp_path: Path) -> None:
     Leaf(tmp_path, "s1").end()
     assert list(tmp_path.iterdir()) == []

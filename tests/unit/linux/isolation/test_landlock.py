@@ -1,4 +1,4 @@
-"""Landlock rules: denied paths stay denied, in children too, and all else is as before."""
+"""Landlock rules: denied paths stay denied, in children too; other access is unchanged."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def in_child(check: Callable[[], bool]) -> bool:
-    """Return what `check` says in a process of its own, which it may shut for good."""
+    """Return the result of `check` in a child process, which it may restrict for good."""
     pid = os.fork()
     if pid == 0:
         answer = 2
@@ -41,8 +41,8 @@ def may(path: Path) -> bool:
     [
         ("shut/file", False),
         ("shut/deep/file", False),
-        ("shut/own/file", True),  # opened again below what is shut
-        ("shutter/file", True),  # begins alike, and is another
+        ("shut/own/file", True),  # an open path below a shut one
+        ("shutter/file", True),  # another path with the same beginning
         ("file", True),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_parent_gets_no_signal_of_a_shut_child() -> None:
         ("write/file", True, True),
         ("write/deep/file", True, True),
         ("file", False, False),
-        ("readable/file", False, False),  # begins alike, and is another
+        ("readable/file", False, False),  # another path with the same beginning
     ],
 )
 def test_only_what_is_left_is_there(

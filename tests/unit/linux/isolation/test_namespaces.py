@@ -12,7 +12,7 @@ from mcpwrap.linux.isolation.namespaces import outermost
         (["/usr", "/etc"], ["/tmp/s"], [("/etc", False), ("/tmp/s", True), ("/usr", False)]),
         (["/h/a", "/h/a/b"], [], [("/h/a", False)]),
         (["/h/a"], ["/h/a/b/c"], [("/h/a", False), ("/h/a/b/c", True)]),
-        (["/h/a/b"], ["/h/a"], [("/h/a", True)]),  # as Landlock has it: rules add up
+        (["/h/a/b"], ["/h/a"], [("/h/a", True)]),  # as in Landlock, rules add up
         (["/h/a"], ["/h/a"], [("/h/a", True)]),
         ([], ["/h/a", "/h/a/b"], [("/h/a", True)]),
         (["/h/a/b"], ["/h", "/h/a/b/c"], [("/h", True)]),

@@ -1,4 +1,4 @@
-"""Dropping root's privileges for good."""
+"""Dropping root privileges for good."""
 
 import os
 import pwd
@@ -29,13 +29,13 @@ DAEMON = pwd.getpwnam("daemon")
     [
         (str(DAEMON.pw_uid), str(DAEMON.pw_gid), "daemon"),
         ("", "", "nobody"),  # root without sudo
-        ("0", "0", "nobody"),  # root by sudo of root's
+        ("0", "0", "nobody"),  # root that called sudo
         ("-1", "0", "nobody"),
         ("1", "", "nobody"),
-        ("4294967", "1", "nobody"),  # an account that is no more
+        ("4294967", "1", "nobody"),  # a removed account
     ],
 )
-def test_who_it_is(uid: str, gid: str, account: str) -> None:
+def test_the_account_that_called_sudo(uid: str, gid: str, account: str) -> None:
     who, new_uid, _ = invoking_user(uid, gid)
     assert who.account == account
     assert new_uid == pwd.getpwnam(account).pw_uid
@@ -43,7 +43,7 @@ def test_who_it_is(uid: str, gid: str, account: str) -> None:
 
 
 @pytest.mark.parametrize("entry", [DAEMON, NOBODY])
-def test_root_is_not_to_be_had_again(entry: pwd.struct_passwd) -> None:
+def test_root_cannot_be_regained(entry: pwd.struct_passwd) -> None:
     ids = [str(entry.pw_uid), str(entry.pw_gid)] if entry is DAEMON else ["", ""]
     argv = [sys.executable, "-c", GIVE_UP, *ids]
     env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
@@ -51,5 +51,5 @@ def test_root_is_not_to_be_had_again(entry: pwd.struct_passwd) -> None:
     if os.geteuid() == 0:
         uids, gids = (entry.pw_uid,) * 3, (entry.pw_gid,) * 3
         assert said == f"{entry.pw_name} {uids} {gids} False False"
-    else:  # there is nothing to give up
+    else:  # there are no root privileges to drop
         assert said.startswith(f"None {os.getresuid()}")

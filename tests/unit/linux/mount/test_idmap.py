@@ -21,13 +21,11 @@ def read(text: str) -> list[tuple[int, int, int]]:
         (2**32 - 2, 20_000),  # nothing above
     ],
 )
-def test_two_ids_stand_for_each_other_and_all_others_for_themselves(
-    agent: int, wrapper: int
-) -> None:
+def test_two_ids_are_swapped_and_all_others_stay(agent: int, wrapper: int) -> None:
     lines = read(Swap(agent, wrapper).text())
     end = 0
     for inside, _, count in lines:
-        assert inside == end  # no gap, and none twice
+        assert inside == end  # no gap, and no overlap
         assert count > 0  # the kernel refuses an empty one
         end = inside + count
     assert end == 2**32 - 1

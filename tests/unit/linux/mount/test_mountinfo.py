@@ -21,7 +21,7 @@ def test_each_line_is_a_mount() -> None:
     ]
 
 
-def test_the_table_of_this_machine_has_what_is_mounted_at_and_below_a_path() -> None:
+def test_the_table_of_this_machine_has_the_mounts_at_and_below_a_path() -> None:
     assert mountinfo.at_or_below(["/proc"])["/proc"].filesystem == "proc"
     assert mountinfo.at_or_below(["/pro"]) == {}
 
@@ -34,7 +34,7 @@ def test_an_open_file_is_on_a_file_system() -> None:
         os.close(fd)
 
 
-def test_a_file_on_a_mount_that_is_not_seen_is_on_some_file_system() -> None:
+def test_a_file_on_an_invisible_mount_is_on_an_unnamed_file_system() -> None:
     read_fd, write_fd = os.pipe()
     try:
         assert mountinfo.filesystem_of(read_fd) == "this file system"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.shared import pace
 
-# The signal is there before anybody waits for it: what a handler would be told too late.
+# The signal arrives before the wait: a Python handler would run too late.
 PENDING = """
 import os, signal
 from mcpwrap.linux.process import child_exit
@@ -19,7 +19,7 @@ if pid == 0:
 os.kill(os.getpid(), signal.SIGTERM)
 print(child_exit.await_end(pid, {signal.SIGTERM}, lambda number: os.kill(pid, number)))
 """
-# Another child ends first: it is reaped, and is not taken for the one.
+# Another child ends first: it is reaped, and not mistaken for the awaited one.
 SEVERAL = """
 import os, signal
 from mcpwrap.linux.process import child_exit
@@ -44,7 +44,7 @@ except ChildProcessError:
 
 
 @pytest.mark.parametrize(("code", "said"), [(PENDING, "143\n"), (SEVERAL, "7\n")])
-def test_it_is_waited_for(code: str, said: str) -> None:
+def test_the_end_of_the_child_is_awaited(code: str, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=pace.WAIT_S
     )

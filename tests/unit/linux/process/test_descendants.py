@@ -27,14 +27,14 @@ print("all")
 """
 
 
-def test_daemons_too() -> None:
+def test_daemons_are_killed_too() -> None:
     done = subprocess.run(
         [sys.executable, "-c", TREE], capture_output=True, text=True, timeout=pace.WAIT_S
     )
     assert (done.stdout, done.stderr) == ("all\n", "")
 
 
-def test_nobody_else_is_ended() -> None:
+def test_other_processes_are_not_killed() -> None:
     code = "from mcpwrap.linux.process import descendants; descendants.end_all()"
     with subprocess.Popen(["sleep", "1000"]) as sibling:
         subprocess.run([sys.executable, "-c", code], check=True, timeout=pace.WAIT_S)

@@ -1,4 +1,4 @@
-"""Shared counters of a session process: the monitor reads them whole, whenever it is killed."""
+"""Shared counters of a session's process: the monitor reads them whole, even after a kill."""
 
 import os
 import random
@@ -18,13 +18,13 @@ from mcpwrap.linux.process.shared_memory import SharedCounters
 
 
 def mac_of(count: int) -> bytes:
-    """Return a MAC whose halves both tell the count that it belongs to."""
+    """Return a MAC whose halves both contain the count that it belongs to."""
     return count.to_bytes(8) + (count ^ 0xFFFF).to_bytes(8)
 
 
 @contextmanager
 def forked_writer(tally: SharedCounters) -> Iterator[None]:
-    """Have a process write heads as fast as it can, until it is killed."""
+    """Fork a process that writes heads as fast as it can, until it is killed."""
     if (pid := os.fork()) == 0:
         count = 0
         while True:
@@ -53,7 +53,7 @@ def test_a_head_is_whole_while_it_is_written_and_after_its_writer_was_killed() -
 
 
 class Overtaken:
-    """Memory as a reader sees it whose writer moves on by two heads during one read."""
+    """Memory whose writer writes two more heads during one read."""
 
     def __init__(self, writer: SharedCounters) -> None:
         self._writer = writer
@@ -66,14 +66,14 @@ class Overtaken:
         self._is_done = True
         seen = array("Q", [words[0]])
         self._writer.wrote(2, mac_of(2))
-        words[4] = 3  # so far it has come with the third, over the first
+        words[4] = 3  # the third head, half written over the first
         seen.extend(words[1:7])
         self._writer.wrote(3, mac_of(3))
         return seen
 
 
 class Restless:
-    """Memory that is never the same twice, as by a writer that was taken over."""
+    """Memory that changes at each read, as by a compromised writer."""
 
     reads = 0
 
@@ -82,7 +82,7 @@ class Restless:
         return array("Q", [0] * 7) if isinstance(key, slice) else self.reads
 
 
-def test_a_slot_that_is_written_while_it_is_read_is_read_anew(
+def test_a_slot_that_is_written_during_a_read_is_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writer, reader = SharedCounters(), SharedCounters()
@@ -91,7 +91,7 @@ def test_a_slot_that_is_written_while_it_is_read_is_read_anew(
     assert reader.head() == (3, mac_of(3))
 
 
-def test_a_writer_that_was_taken_over_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compromised_writer_does_not_block_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, restless = SharedCounters(), Restless()
     monkeypatch.setattr(tally, "_words", restless)
     assert tally.head() == (0, bytes(16))
@@ -106,7 +106,7 @@ def test_a_key_is_handed_over_once() -> None:
         os._exit(0 if [tally.take_key(), tally.take_key()] == [key, bytes(32)] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert tally.take_key() == bytes(32)
-    assert tally.head() == (7, mac_of(7))  # which is beside it
+    assert tally.head() == (7, mac_of(7))  # the head beside the key
     assert tally.counts() == Counts(dict.fromkeys(DECISIONS, 0))
     tally.close()
 
@@ -147,4 +147,4 @@ def test_every_kind_of_decision_is_counted() -> None:
 def test_it_may_be_closed_twice() -> None:
     tally = SharedCounters()
     tally.close()
-    tally.close()  # a child lets go of all that the family has, and of all that the audit has
+    tally.close()  # a child closes it for the child table and for the audit

@@ -5,7 +5,7 @@ import os
 from mcpwrap.linux.process.shared_memory import DoorbellFlag
 
 
-def test_a_bell_that_rang_is_heard_once_by_the_other_process() -> None:
+def test_a_flag_is_seen_once_by_the_other_process() -> None:
     bell = DoorbellFlag()
     from_child, to_parent = os.pipe()
     from_parent, to_child = os.pipe()
@@ -19,7 +19,7 @@ def test_a_bell_that_rang_is_heard_once_by_the_other_process() -> None:
     bell.raise_flag()
     os.write(to_child, b"!")
     assert os.waitpid(pid, 0)[1] == 0
-    assert not bell.test_and_clear()  # the other has cleared it
+    assert not bell.test_and_clear()  # the other process has cleared it
     for fd in (from_child, to_parent, from_parent, to_child):
         os.close(fd)
     bell.close()

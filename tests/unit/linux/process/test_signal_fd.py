@@ -1,4 +1,4 @@
-"""Signals and new names as poll(2) events; a forked child has no part in the signals."""
+"""Signals and new names as poll(2) events; a forked child's signals are its own."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ read_fd = signal_fd.on_signals()
 
 
 def run(program: str, *args: object) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own: it changes how the process takes signals."""
+    """Run a program in a process of its own, because it changes signal handlers."""
     command = [sys.executable, "-c", LISTEN + program, *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=pace.WAIT_S)
 
@@ -53,7 +53,7 @@ print(list(os.read(read_fd, 99)))
 """
 
 
-def test_a_signal_that_was_held_back_arrives() -> None:
+def test_a_blocked_signal_arrives_later() -> None:
     command = [sys.executable, "-c", EARLY]
     done = subprocess.run(command, capture_output=True, text=True, timeout=pace.WAIT_S)
     assert (done.stdout, done.stderr) == (f"[{int(signal.SIGUSR1)}]\n", "")
@@ -100,7 +100,7 @@ def test_no_program_inherits_the_descriptor() -> None:
     assert done.stdout == "False False\n"
 
 
-def test_what_is_made_in_a_folder_is_told_also_if_it_is_gone_again(tmp_path: Path) -> None:
+def test_a_new_name_is_reported_even_if_it_was_removed_again(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "there").touch()
     names = CreatedNames([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
@@ -118,10 +118,10 @@ def test_what_is_made_in_a_folder_is_told_also_if_it_is_gone_again(tmp_path: Pat
     assert names.read() == set()
 
 
-def test_a_folder_that_cannot_be_listed_is_not_passed_over(
+def test_a_folder_that_cannot_be_listed_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its owner could make names there all the same."""
+    """Its owner could still create names there."""
     tmp_path.chmod(0o711)
     monkeypatch.chdir(tmp_path)
     for name, mode in (("hidden", 0o300), ("open", 0o500)):
@@ -137,10 +137,10 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over(
     without_root(watch)
 
 
-def test_names_that_the_kernel_could_not_keep_are_not_passed_over(tmp_path: Path) -> None:
+def test_an_overflow_of_the_kernels_queue_is_an_error(tmp_path: Path) -> None:
     names = CreatedNames([str(tmp_path)])
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    for number in range(most + 1):  # equal ones in a row would be one event
+    for number in range(most + 1):  # equal names in a row would be one event
         (tmp_path / "ab"[number % 2]).touch()
         (tmp_path / "ab"[number % 2]).unlink()
     with pytest.raises(OverflowError):

@@ -1,4 +1,4 @@
-"""Seccomp filter of a session process of the gate: nothing opens after it."""
+"""Seccomp filter of a session's process of the gate: no file can be opened after it."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.shared import pace
 
-# Each is tried before, where it works, and after, where it must not.
+# Each is tried before the filter, where it works, and after it, where it must not.
 ATTACKS = {
     "open": "os.close(os.open('/etc/hostname', os.O_RDONLY))",
     "socket": "socket.socket(socket.AF_UNIX)",
@@ -61,7 +61,7 @@ big = bytearray(9_000_000); lists = [[n] for n in range(100_000)]  # memory come
 os.write(1, " ".join(told).encode()); os._exit(0)
 """
 EPERM = {"1 1"}
-LEFT_OUT_BEFORE = {"mount", "ptrace"}  # one works for root alone, one for a tracer
+LEFT_OUT_BEFORE = {"mount", "ptrace"}  # one works for root alone, the other for a tracer
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -57,7 +57,7 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
 
 
 def tried(folder: Path, name: str, *arguments: str) -> list[str]:
-    """Return what comes of all gaining modes; then, with the filter, of a plain one and of all."""
+    """Return the results of all gaining modes; then, with the filter, of a plain one and all."""
     command = [sys.executable, "-c", TRY, str(folder), name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if "no such call" in done.stderr:
@@ -92,11 +92,11 @@ def test_no_mode_lends_an_account(tmp_path: Path, call: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDONLY | os.O_DIRECTORY])
-def test_where_nothing_is_made_there_is_no_mode(tmp_path: Path, flags: int) -> None:
-    """The register of the fourth argument holds anything then."""
+def test_without_creation_the_mode_is_not_checked(tmp_path: Path, flags: int) -> None:
+    """The register of the fourth argument then holds an unused value."""
     found = tried(tmp_path, "openat", HERE, ".", str(flags), "MODE")
     assert found == ["works", "works", "works"]
 
 
-def test_what_cannot_be_judged_is_not_there(tmp_path: Path) -> None:
+def test_a_call_that_cannot_be_checked_does_not_exist(tmp_path: Path) -> None:
     assert tried(tmp_path, "openat2", "0", "0", "0", "0") == ["EINVAL", "ENOSYS", "ENOSYS"]

@@ -1,4 +1,4 @@
-"""Seccomp filter of a server without a unit, in a process that has it."""
+"""Seccomp filter of a server of `mcpwrap run`, in a process that has it."""
 
 import ctypes
 import re
@@ -55,7 +55,7 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
                 assert number is not None or known < 0, name
 
 
-def test_it_refuses_what_the_unit_of_a_wrapper_does_of_resources() -> None:
+def test_it_refuses_the_resource_calls_that_a_wrappers_unit_refuses() -> None:
     given, taken, back = settings("mcpwrap@.service")["[Service] SystemCallFilter"]
     assert (given.split()[0], taken[0]) == ("@system-service", "~")
     assert "@resources" in taken.split()
@@ -83,10 +83,10 @@ def test_it_refuses_what_the_unit_of_a_wrapper_does_of_resources() -> None:
         ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "works", "works"),
         ("call('clone3', 0, 0)", "EINVAL", "ENOSYS"),
         ("call('io_uring_setup', 0, 0)", "EFAULT", "ENOSYS"),
-        ("call('clone', 0x10000200, 0, 0, 0, 0)", "EINVAL", "EPERM"),  # and would make none
+        ("call('clone', 0x10000200, 0, 0, 0, 0)", "EINVAL", "EPERM"),  # without a namespace
         ("call('ioctl', 0, 0x5412, 0)", "ENOTTY", "EPERM"),
         ("call('ioctl', 0, 0x541C, 0)", "ENOTTY", "EPERM"),
-        ("call('ioctl', 0, 0x5401, 0)", "ENOTTY", "ENOTTY"),  # TCGETS is no typing
+        ("call('ioctl', 0, 0x5401, 0)", "ENOTTY", "ENOTTY"),  # TCGETS does not type
         ("os.waitpid(os.fork() or os._exit(0), 0)", "works", "works"),
         ("threading.Thread(target=int).start()", "works", "works"),
         ("subprocess.run(['true'], check=True)", "works", "works"),
@@ -120,11 +120,11 @@ def test_sockets(expression: str, with_network: str) -> None:
     ("flags", "whole"),
     [
         ("os.O_RDONLY", "works"),
-        ("os.O_RDONLY | os.O_TRUNC", "EACCES"),  # Landlock before 3 takes that for reading
-        ("os.O_WRONLY | os.O_TRUNC", "works"),  # and judges this
+        ("os.O_RDONLY | os.O_TRUNC", "EACCES"),  # Landlock before 3 treats it as reading
+        ("os.O_WRONLY | os.O_TRUNC", "works"),  # Landlock refuses it
     ],
 )
-def test_what_may_only_be_read_is_not_emptied(
+def test_a_read_only_file_is_not_truncated(
     flags: str, whole: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.mktemp("it") / "file"
@@ -140,4 +140,4 @@ def test_another_architecture_has_no_filter() -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if "i686" not in done.stderr:
         pytest.skip("this machine cannot pass for another")
-    assert "no filter is written for i686" in done.stderr
+    assert "mcpwrap has no seccomp filter for i686" in done.stderr

@@ -42,14 +42,14 @@ def test_a_way_past_the_packet_rules_is_refused(expression: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "socket.socketpair()",  # Node and Python make pipes to their children of it
+        "socket.socketpair()",  # Node and Python use it as pipes to their children
         "socket.socket(socket.AF_INET)",
         "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
-        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",  # getaddrinfo(3) asks by it
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",  # getaddrinfo(3) needs it
         "open('/dev/null')",
     ],
 )
-def test_what_a_server_needs_can_still_be_made(expression: str) -> None:
+def test_sockets_that_a_server_needs_can_still_be_made(expression: str) -> None:
     assert tried(expression) == "made"
 
 
@@ -62,7 +62,7 @@ def test_no_file_leaves_its_project_quota(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0x801C581F, 0x80086601])  # FS_IOC_FSGETXATTR, FS_IOC_GETFLAGS
-def test_what_a_file_has_can_still_be_asked(number: int) -> None:
+def test_a_files_flags_can_still_be_read(number: int) -> None:
     assert tried(ASK.format(number)) in {"made", "ENOTTY"}  # ENOTTY: of a tmpfs before Linux 6
 
 
@@ -72,13 +72,13 @@ FILE = "__import__('fcntl').fcntl(open({!r}), {}, 0)"
 @pytest.mark.parametrize(
     ("command", "found"),
     [
-        (1024, "EPERM"),  # F_SETLEASE, F_RDLCK: whoever opens it to write waits
+        (1024, "EPERM"),  # F_SETLEASE, F_RDLCK: a process that opens it for writing waits
         (1040, "EPERM"),  # F_SETDELEG
         (1025, "made"),  # F_GETLEASE
         (1, "made"),  # F_GETFD
     ],
 )
-def test_no_lease_holds_up_who_writes(tmp_path: Path, command: int, found: str) -> None:
+def test_no_lease_delays_a_writer(tmp_path: Path, command: int, found: str) -> None:
     file = tmp_path / "file"
     file.touch()
     assert tried(FILE.format(str(file), command)) == found
@@ -87,16 +87,16 @@ def test_no_lease_holds_up_who_writes(tmp_path: Path, command: int, found: str) 
 @pytest.mark.parametrize(
     ("expression", "found"),
     [
-        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "made"),  # each thread of .NET does
+        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "made"),  # as each thread of .NET
         ("os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))", "EPERM"),
-        # A filter cannot know that this is the caller: pthread_setaffinity_np(3) gets that.
+        # A filter cannot know that this is the caller: pthread_setaffinity_np(3) is refused too.
         ("os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))", "EPERM"),
         ("os.sched_getaffinity(os.getppid())", "made"),
         ("resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))", "made"),
         ("resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)", "EPERM"),
     ],
 )
-def test_a_process_changes_how_itself_runs_and_no_other(expression: str, found: str) -> None:
+def test_a_process_changes_only_its_own_scheduling(expression: str, found: str) -> None:
     assert tried(expression) == found
 
 

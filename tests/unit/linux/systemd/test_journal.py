@@ -63,7 +63,7 @@ OURS = [(b"MESSAGE", b"hello"), (b"PRIORITY", b"6"), (b"SYSLOG_IDENTIFIER", b"mc
         "a\nMESSAGE_ID=1",
         "\nPRIORITY=0\n",
         "PRIORITY=0",
-        "x\nPRIORITY\n\x01\0\0\0\0\0\0\0000\n",  # in the same form
+        "x\nPRIORITY\n\x01\0\0\0\0\0\0\0000\n",  # in the native protocol's form
         "é\0",
         "x" * 9999,
     ],
@@ -86,7 +86,7 @@ def test_without_a_journal_nothing_is_written() -> None:
         ours.write("hello")
 
 
-def test_nobody_waits_for_a_journal_that_does_not_read() -> None:
+def test_a_journal_that_does_not_read_blocks_no_writer() -> None:
     with journald() as listening, connected() as ours:
         for _ in range(10_000):  # more than a socket holds
             ours.write("hello")

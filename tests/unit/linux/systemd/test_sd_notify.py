@@ -11,7 +11,7 @@ from mcpwrap.linux.systemd.sd_notify import Notifier
 
 # sdnotify never closes its socket.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_systemd_is_told_that_we_live_no_more_often_than_it_needs(
+def test_the_watchdog_is_notified_no_more_often_than_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_s = [100.0]

@@ -1,4 +1,4 @@
-"""File descriptors from strangers: the accepted kinds, and none is leaked."""
+"""File descriptors from untrusted peers: the accepted kinds, and none is leaked."""
 
 import fcntl
 import os
@@ -82,7 +82,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.mark.parametrize("opened", [pipe_ends, unix_stream, fifo], indirect=True)
-def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
+def test_a_pipe_and_a_unix_stream_are_accepted(opened: Opened) -> None:
     flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened]
     fd_passing.expect_streams(opened, readable=opened[0], writable=opened[1:])
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened] == flags
@@ -92,7 +92,7 @@ def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
     "opened",
     [
         unix_packets,
-        tcp,  # carries its maker's identity past the packet rules
+        tcp,  # carries its creator's identity past the packet rules
         terminal,  # can be typed into
         plain_file,
         folder,
@@ -104,7 +104,7 @@ def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
     ],
     indirect=True,
 )
-def test_whatever_else_is_refused(opened: Opened) -> None:
+def test_all_other_kinds_are_refused(opened: Opened) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(DescriptorError):
         fd_passing.expect_streams(opened, readable=opened[0], writable=opened[1:])
@@ -115,13 +115,13 @@ def test_whatever_else_is_refused(opened: Opened) -> None:
     ("opened", "owner"),
     [
         (fifo, 1000),
-        (fifo, 0),  # root could do worse
-        (pipe_ends, 1001),  # of a supervisor: without a name nobody else comes to it
+        (fifo, 0),  # root can read every session anyway
+        (pipe_ends, 1001),  # of a supervisor: a pipe without a name cannot be opened
         (unix_stream, 1001),
     ],
     indirect=["opened"],
 )
-def test_a_fifo_of_ones_own_and_pipes_of_others_are_taken(opened: Opened, owner: int) -> None:
+def test_an_own_fifo_and_pipes_of_others_are_accepted(opened: Opened, owner: int) -> None:
     for fd in opened:
         os.fchown(fd, owner, -1)
     fd_passing.expect_own_fifos(opened, 1000)
@@ -136,7 +136,7 @@ def test_a_fifo_of_another_account_is_refused(opened: Opened) -> None:
 
 @pytest.fixture
 def connection() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Return both ends of a connection of packets."""
+    """Return both ends of a packet connection."""
     ends = socket.socketpair(type=socket.SOCK_SEQPACKET)
     yield ends
     for end in ends:
@@ -158,7 +158,7 @@ def test_a_packet_comes_with_its_descriptors(connection: Connection, count: int)
     fd_passing.close_all([*fds, read_fd, write_fd])
 
 
-def test_a_packet_may_come_without_and_the_end_is_empty(connection: Connection) -> None:
+def test_a_packet_without_descriptors_and_the_end(connection: Connection) -> None:
     ours, theirs = connection
     theirs.send(b"hello")
     theirs.close()
@@ -166,14 +166,14 @@ def test_a_packet_may_come_without_and_the_end_is_empty(connection: Connection) 
     assert fd_passing.receive(ours, 64) == (b"", [])
 
 
-def test_what_else_the_kernel_adds_is_no_descriptor(connection: Connection) -> None:
+def test_credentials_that_the_kernel_adds_are_no_descriptor(connection: Connection) -> None:
     ours, theirs = connection
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     theirs.send(b"hello")
     assert fd_passing.receive(ours, 64) == (b"hello", [])
 
 
-def test_nothing_in_time_is_an_error(connection: Connection) -> None:
+def test_a_timeout_is_an_error(connection: Connection) -> None:
     connection[0].settimeout(0.01)
     with pytest.raises(TimeoutError):
         fd_passing.receive(connection[0], 64)
@@ -186,7 +186,7 @@ def test_of_a_packet_that_is_too_long_no_descriptor_stays_open(connection: Conne
     os.close(write_fd)
     with pytest.raises(DescriptorError):
         fd_passing.receive(ours, 64)
-    assert os.read(read_fd, 9) == b""  # the end: nobody holds the other side
+    assert os.read(read_fd, 9) == b""  # end of file: no process has the other end open
     os.close(read_fd)
 
 

@@ -10,7 +10,7 @@ from mcpwrap.linux.unix_socket import memfd
 @pytest.mark.parametrize(
     "data", [b"", b"text", os.urandom(3 << 20)], ids=["empty", "text", "random"]
 )
-def test_all_of_it_is_read_and_nobody_changes_it(data: bytes) -> None:
+def test_it_is_read_whole_and_cannot_be_changed(data: bytes) -> None:
     fd = memfd.sealed("test", data)
     try:
         assert memfd.read_all(fd) == memfd.read_all(fd) == data

@@ -28,7 +28,7 @@ def test_both_ends_of_a_pair_are_ourselves() -> None:
         )
 
 
-def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None:
+def test_the_process_that_connected_is_the_peer_even_after_its_end(tmp_path: Path) -> None:
     path = str(tmp_path / "gate.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)
@@ -62,7 +62,7 @@ def test_a_process_is_in_the_unit_that_systemd_put_it_in(
     assert peer_credentials.unit_of(8) == ""
 
 
-def test_the_umask_of_a_process_is_told_while_it_lives() -> None:
+def test_the_umask_of_a_process_is_known_while_it_runs() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, umask=0o027
     ) as agent:
@@ -70,7 +70,7 @@ def test_the_umask_of_a_process_is_told_while_it_lives() -> None:
         try:
             assert peer_credentials.umask_of(agent.pid, pidfd) == 0o027
             agent.communicate(b"\n")
-            # Its number may be another's by now, whose umask is not the agent's.
+            # Its PID may belong to another process by now, whose umask is not the agent's.
             assert peer_credentials.umask_of(os.getpid(), pidfd) is None
             assert peer_credentials.umask_of(agent.pid, pidfd) is None
         finally:

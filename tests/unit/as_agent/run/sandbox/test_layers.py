@@ -1,4 +1,4 @@
-"""Warning about a missing sandbox layer: it says what the server can do without it."""
+"""Warning about a missing sandbox layer: what the server can do without it."""
 
 import pytest
 
@@ -18,17 +18,17 @@ ALL = frozenset(SandboxLayer)
         (
             SandboxLayer.LANDLOCK,
             ALL - {SandboxLayer.LANDLOCK},
-            "only mounts keep your files from it",
+            "only mounts protect your files from the server",
         ),
         (
             SandboxLayer.LANDLOCK,
             frozenset({SandboxLayer.SECCOMP}),
-            "it can read and change your files",
+            "the server can read and change your files",
         ),
-        (SandboxLayer.SECCOMP, frozenset({SandboxLayer.LANDLOCK}), "it can speak to services"),
+        (SandboxLayer.SECCOMP, frozenset({SandboxLayer.LANDLOCK}), "can connect to services"),
     ],
 )
-def test_a_missing_layer_is_told_with_what_is_left(
+def test_a_missing_layer_is_reported_with_its_effect(
     layer: SandboxLayer, others: frozenset[SandboxLayer], said: str
 ) -> None:
     assert said in without(layer, others)
