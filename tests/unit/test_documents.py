@@ -1,6 +1,7 @@
 """Statements of the documents that the code could contradict: numbers, names, commands."""
 
 import re
+import textwrap
 import tomllib
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from mcpwrap import __version__
 from mcpwrap.cli.main import cli
 from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.policy.parse import parse_policy
 from tests.system.tools import demo
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +126,30 @@ def test_the_package_has_the_releases_of_the_changelog() -> None:
 def test_the_package_has_each_manual_page() -> None:
     shipped = text_of("packaging/debian/manpages").split()
     assert sorted(shipped) == [f"docs/{page.stem}" for page in MANUAL]
+
+
+def example(page: str) -> str:
+    """Return the last literal block of a manual page, without its indentation."""
+    block = re.split(r"^::$", text_of(page), flags=re.MULTILINE)[-1]
+    indented = re.match(r"(?:\n|    .*\n)*", block)
+    return textwrap.dedent(indented.group()) if indented else ""
+
+
+def test_the_manual_s_configuration_is_valid() -> None:
+    parsed = parse([SourceFile("f.toml", example("docs/mcpwrap.toml.5.rst").encode())])
+    assert sorted(parsed.servers) == ["board", "github", "tables", "tickets", "time"]
+    assert parsed.parent
+    assert parsed.approvals.webhook
+
+
+def test_the_manual_s_policy_is_valid() -> None:
+    parsed = parse_policy([SourceFile("p.yaml", example("docs/mcpwrap-policy.5.rst").encode())])
+    assert [rule.name for rule in parsed.rules] == ["no-unbounded-select", "writing-is-approved"]
+
+
+def test_the_manual_s_example_has_a_command_on_each_line() -> None:
+    lines = example("docs/mcpwrap.1.rst").split("\n")
+    assert [line for line in lines if line.count("mcpwrap ") > 1] == []
 
 
 def missing_paths(text: str, tree: Path) -> list[str]:
