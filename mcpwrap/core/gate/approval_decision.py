@@ -34,14 +34,14 @@ def request_approval(
     judged: tuple[PolicyScope, Judgement],
     json: bytes,
 ) -> MessageOutcome:
-    """Ask a person, and return what becomes of the request until there is an answer."""
+    """Request a person's approval; forward, hold or refuse the request by the broker's reply."""
     way, judgement = judged
     if session.pending_approvals.is_full():
-        why = f"{MAX_HELD} requests of this session wait for a person already"
-        return _not_asked(request.id, context, judgement, why)
+        why = f"{MAX_HELD} requests of this session already wait for approval"
+        return _refuse_unasked(request.id, context, judgement, why)
     number = session.pending_approvals.next_number()
-    wanted = _approval_request(session, request, context, judgement)
-    answer = session.approvals.ask(number, wanted)
+    asked_for = _approval_request(session, request, context, judgement)
+    answer = session.approvals.ask(number, asked_for)
     about = subject(context.method, context.target, request.id)
     match answer:
         case Approved(id_, digest, by):
@@ -49,10 +49,10 @@ def request_approval(
                 forward=json, rule=judgement.rule, approval=Approval(id_, digest, by)
             )
         case ApprovalUnavailable(why):
-            return _not_asked(request.id, context, judgement, why)
+            return _refuse_unasked(request.id, context, judgement, why)
         case AwaitingApproval(id_, digest):
-            by_rule = f"waits for approval {id_}, rule {judgement.rule}"
-            note = JournalNote(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, context.target)
+            state = f"waits for approval {id_}, rule {judgement.rule}"
+            note = JournalNote(NoteKind.HELD, f"{about}: {state}", judgement.rule, context.target)
             hold = PendingApproval(
                 number=number,
                 request=request,
@@ -61,7 +61,7 @@ def request_approval(
                 way=way,
                 judgement=judgement,
                 approval=answer,
-                definition=wanted.definition,
+                definition=asked_for.definition,
                 since_s=session.now_s,
                 token=_token(request),
             )
@@ -89,12 +89,12 @@ def _definition(session: SessionState, context: RequestContext) -> str:
 
 
 def handle_outcome(session: SessionState, outcome: ApprovalOutcome) -> list[MessageOutcome]:
-    """Return what becomes of a request that was held; nothing, if it waits no more."""
+    """Return the outcomes for a held request; an empty list if it is not held any more."""
     hold = session.pending_approvals.take(outcome.hold)
     if hold is None:
         return []
     closing = approval_wait.close_elicitation(hold)
-    return [*closing, *_go_on(session, hold, _decided(session, hold, outcome))]
+    return [*closing, *_finish(session, hold, _decided(session, hold, outcome))]
 
 
 def _decided(
@@ -109,9 +109,9 @@ def _decided(
                 pending, NoteKind.DENIED, f"denied by {outcome.by}{because}", outcome.by
             )
         case "expired":
-            return _refused(pending, NoteKind.EXPIRED, "nobody answered in time")
+            return _refused(pending, NoteKind.EXPIRED, "no approver answered in time")
         case "void":
-            return _judged_anew(session, pending)
+            return _judge_again(session, pending)
         case _:
             assert_never(outcome.what)
 
@@ -119,9 +119,12 @@ def _decided(
 def _approved(
     session: SessionState, pending: PendingApproval, outcome: ApprovalOutcome
 ) -> MessageOutcome:
-    """Let it go on, if the policy still would, and the tool is what the person was told it is."""
+    """Forward the request, unless the policy blocks it by now.
+
+    It is judged again if the tool's definition is not the one that the person was shown.
+    """
     if _definition(session, pending.asked) != pending.definition:
-        return _judged_anew(session, pending)
+        return _judge_again(session, pending)
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     if judgement.decision is Decision.BLOCK:
         return _denied(pending.request.id, pending.asked, judgement)
@@ -129,10 +132,10 @@ def _approved(
     return MessageOutcome(pending.json, rule=judgement.rule, approval=approval)
 
 
-def _judged_anew(session: SessionState, pending: PendingApproval) -> MessageOutcome:
-    """Judge it as if it had just come: what was asked is not what would run by now.
+def _judge_again(session: SessionState, pending: PendingApproval) -> MessageOutcome:
+    """Judge the request as if it had just arrived: what was shown is not what would run now.
 
-    The agent waits for as long as before in all.
+    If it is held again, its waiting time counts from its first arrival.
     """
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     match judgement.decision:
@@ -141,20 +144,20 @@ def _judged_anew(session: SessionState, pending: PendingApproval) -> MessageOutc
         case Decision.BLOCK:
             return _denied(pending.request.id, pending.asked, judgement)
         case Decision.NEEDS_APPROVAL:
-            asked = request_approval(
+            outcome = request_approval(
                 session, pending.request, pending.asked, (pending.way, judgement), pending.json
             )
-            if asked.held is not None:
-                asked.held.continue_from(pending)
-            return asked
+            if outcome.held is not None:
+                outcome.held.continue_from(pending)
+            return outcome
         case _:
             assert_never(judgement.decision)
 
 
-def _go_on(
+def _finish(
     session: SessionState, pending: PendingApproval, outcome: MessageOutcome
 ) -> list[MessageOutcome]:
-    """Write it down, and remember what is waited for from then on: an answer, or a person."""
+    """Audit the outcome, and add the request to those in flight, or again to those held."""
     done = approval_wait.write(session, pending, outcome)
     if done.forward is not None:
         session.requests_from_agent.add(pending.request.id, pending.asked)
@@ -180,7 +183,7 @@ def _denied(request_id: Id, context: RequestContext, judgement: Judgement) -> Me
     return MessageOutcome(answer=answer, notes=notes)
 
 
-def _not_asked(
+def _refuse_unasked(
     request_id: Id, context: RequestContext, judgement: Judgement, why: str
 ) -> MessageOutcome:
     outcome = _denied(request_id, context, judgement)

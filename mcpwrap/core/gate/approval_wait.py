@@ -17,14 +17,14 @@ from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 
 PROGRESS_EVERY_S = 5.0
-MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the agent reads it all
-_PROGRESS_STEP = 1e-6  # of progress: whatever the server then says is more
+MAX_REASON_CHARS = 200  # of a person's reason, in journal and audit; the agent gets all of it
+_PROGRESS_STEP = 1e-6  # so small that any progress which the server reports later is more
 
 
 def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcome]:
-    """Ask in the agent's own window too, where a rule allows that and there is one.
+    """Elicit the approval in the agent's own window too, if the rule allows it and there is one.
 
-    There it is asked once: an agent whose user closes the window comes again at once.
+    Only once: an agent whose user closes the window retries at once.
     """
     if pending.is_resumed or not pending.judgement.in_client or not elicitation.fits(pending):
         return []
@@ -39,7 +39,7 @@ def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcom
 
 
 def tick(session: SessionState) -> list[MessageOutcome]:
-    """Return what the agent is to hear because time has passed."""
+    """Return the messages to the agent that are due: progress, and the suspension of requests."""
     outcomes: list[MessageOutcome] = []
     for hold in session.pending_approvals:
         waited_s = session.now_s - hold.since_s
@@ -51,7 +51,7 @@ def tick(session: SessionState) -> list[MessageOutcome]:
 
 
 def due_in_s(session: SessionState) -> float | None:
-    """Return after how long `tick` has something to say; None if nothing is held."""
+    """Return the seconds until `tick` has a message to send; None if no request is held."""
     if not session.pending_approvals:
         return None
     return max(
@@ -67,7 +67,7 @@ def _due_at_s(session: SessionState, pending: PendingApproval) -> float:
 
 
 def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
-    """Forget a request that the agent wants no longer; None if none of that id is held."""
+    """Withdraw a held request that the agent cancels; None if no request of that id is held."""
     hold = session.pending_approvals.by_request(request_id)
     if hold is None:
         return None
@@ -80,7 +80,7 @@ def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
 
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
-    """Return what the agent gets for each request that is held: its server will never see it."""
+    """Return an error response for each held request: the server will never receive it."""
     return [
         outcome for hold in session.pending_approvals for outcome in _unanswered(session, hold, why)
     ]
@@ -98,14 +98,13 @@ def _unanswered(session: SessionState, pending: PendingApproval, why: str) -> li
 
 
 def close_elicitation(pending: PendingApproval) -> list[MessageOutcome]:
-    """Return word to the agent that its window is not to ask any more, if it does."""
+    """Return the cancellation of the elicitation in the agent's window, if one is open there."""
     return [MessageOutcome(answer=elicitation.close(pending))] if pending.window else []
 
 
 def _progress(pending: PendingApproval, waited_s: float) -> MessageOutcome:
-    pending.progress_sent = (
-        int(waited_s // PROGRESS_EVERY_S) + 1
-    )  # what nobody came to say is not made up for
+    # Notifications that were missed are not sent later.
+    pending.progress_sent = int(waited_s // PROGRESS_EVERY_S) + 1
     id_ = pending.approval.id
     params: Json = {
         "progressToken": pending.token,
@@ -116,13 +115,14 @@ def _progress(pending: PendingApproval, waited_s: float) -> MessageOutcome:
 
 
 def _suspend(session: SessionState, pending: PendingApproval) -> list[MessageOutcome]:
-    """Have the agent come again, before it gives up by itself; the question stays."""
+    """Tell the agent to retry, before its own timeout; the question stays pending."""
     if _has_rounds(pending):
         return [_suspend_by_state(session, pending, None)]
     session.pending_approvals.take(pending.number)
     session.approvals.withdraw(pending.number, will_resume=True)
     text = (
-        f"Pending approval {pending.approval.id}: a person has been asked. Send it again to go on."
+        f"Pending approval {pending.approval.id}: a person has been asked. "
+        "Send the same request again to continue."
     )
     rule = pending.judgement.rule
     answer = error_responses.not_approved(
@@ -160,7 +160,7 @@ def _record_suspension(
 
 
 def note(pending: PendingApproval, kind: NoteKind, why: str = "") -> JournalNote:
-    """Return what the journal hears of a request that was held."""
+    """Return the journal note on a held request."""
     about = subject(pending.asked.method, pending.asked.target, pending.request.id)
     text = f"{about}: approval {pending.approval.id}"
     if why:
@@ -169,10 +169,10 @@ def note(pending: PendingApproval, kind: NoteKind, why: str = "") -> JournalNote
 
 
 def restore_params(session: SessionState, request: Request) -> Request:
-    """Return a request that comes again, with what it had of the server's own rounds.
+    """Return a resumed request with the round keys of the server's own rounds; others unchanged.
 
     Raises:
-        StateError: it brings a state that is not its own.
+        StateError: its `requestState` is mcpwrap's, and not valid for this request.
     """
     hold = session.pending_approvals.resume(request)
     if hold is None:
@@ -187,11 +187,11 @@ def restore_params(session: SessionState, request: Request) -> Request:
 def write(
     session: SessionState, pending: PendingApproval, outcome: MessageOutcome
 ) -> MessageOutcome:
-    """Return what becomes of a hold: what was meant to, if that could be written down."""
-    asked = pending.asked
-    if decision_records.write_decision(session, asked, pending.request.id, outcome):
+    """Audit the outcome of a held request; return it, or a refusal if it cannot be recorded."""
+    context = pending.asked
+    if decision_records.write_decision(session, context, pending.request.id, outcome):
         return outcome
     if outcome.held is not None:
         session.approvals.withdraw(outcome.held.number, will_resume=False)
-    answer = error_responses.unrecorded(pending.request.id, asked.method, asked.era)
+    answer = error_responses.unrecorded(pending.request.id, context.method, context.era)
     return decision_records.unrecorded(outcome, answer=answer)

@@ -49,7 +49,10 @@ def _report_task(session: SessionState, context: RequestContext, *, failed: bool
 
 
 def _became_a_task(session: SessionState, tool: str, value: Json) -> bool:
-    """Keep whose task it is, if the call became a new one: `{"task": {…}}` until 2025-11-25."""
+    """Return whether the call became a new task, and remember the tool of the task.
+
+    Until 2025-11-25 its form is `{"task": {…}}`.
+    """
     task = value.get("task", value) if isinstance(value, dict) else None
     task_id = task.get("taskId") if isinstance(task, dict) else None
     if not isinstance(task_id, str) or len(task_id) > MAX_TARGET_CHARS:

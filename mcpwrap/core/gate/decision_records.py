@@ -34,7 +34,7 @@ class _About(msgspec.Struct, frozen=True, kw_only=True):
 def write_request(
     session: SessionState, sender: Sender, request: Request, outcome: MessageOutcome
 ) -> bool:
-    """Write down what becomes of a request; say whether it is written."""
+    """Write the audit record of a request; return whether it is written."""
     key = TARGET_KEY.get(request.method)
     target = request.params.get(key) if key else ""
     about = _About(
@@ -51,7 +51,7 @@ def write_request(
 def write_decision(
     session: SessionState, context: RequestContext, request_id: Id, outcome: MessageOutcome
 ) -> bool:
-    """Write down what became of a request that was held; its params are where it came."""
+    """Write the outcome of a held request; its params are in the record of its arrival."""
     about = _About(
         sender=Sender.AGENT,
         method=context.method,
@@ -65,7 +65,10 @@ def write_decision(
 def write_answer(
     session: SessionState, context: RequestContext, request_id: Id | None, outcome: MessageOutcome
 ) -> bool:
-    """Write down what becomes of the server's answer, if it does not just go on; as above."""
+    """Write the audit record of a response; return whether it is written.
+
+    A response that is forwarded unchanged and without notes needs no record.
+    """
     if not outcome.notes and not outcome.is_changed:
         return True
     about = _About(
@@ -81,7 +84,7 @@ def write_answer(
 def write_refusal(
     session: SessionState, sender: Sender, outcome: MessageOutcome, id_: Id | None
 ) -> MessageOutcome:
-    """Write down that a line was no message, or answered nothing; it goes nowhere in any case."""
+    """Write that a line was malformed, or a response to no request; it is never forwarded."""
     if _write(session, _About(sender=sender, id=id_), outcome):
         return outcome
     return unrecorded(outcome, outcome.forward, outcome.answer)
@@ -90,7 +93,7 @@ def write_refusal(
 def notified(
     session: SessionState, sender: Sender, notification: Notification, outcome: MessageOutcome
 ) -> MessageOutcome:
-    """Return what becomes of a notification: nothing, if it was to be written down and is not."""
+    """Audit a notification, if required; return its outcome, or a drop if it is not recorded."""
     if not (outcome.notes or outcome.rule or outcome.is_changed):
         return outcome
     about = _About(sender=sender, method=notification.method, params=notification.params)
@@ -100,19 +103,19 @@ def notified(
 def unrecorded(
     outcome: MessageOutcome, forward: bytes | None = None, answer: bytes | None = None
 ) -> MessageOutcome:
-    """Return what there is in place of an outcome that could not be written down."""
+    """Return the replacement of an outcome that could not be recorded."""
     return MessageOutcome(forward, answer, notes=(*outcome.notes, UNRECORDED))
 
 
 def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> bool:
     """Append one audit record; the first note that is not LOGGED gives decision and reason."""
-    remarks: list[str] = []
-    against: JournalNote | None = None
+    watched: list[str] = []
+    refusal: JournalNote | None = None
     for note in outcome.notes:
         if note.kind is NoteKind.LOGGED:
-            remarks.append(note.rule)
+            watched.append(note.rule)
         else:
-            against = against or note
+            refusal = refusal or note
     approval = outcome.approval or _NO_APPROVAL
     passed = APPROVED if approval.by else CHANGED if outcome.is_changed else ALLOWED
     return session.audit.write(
@@ -122,10 +125,10 @@ def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> boo
             target=about.target,
             id=about.id,
             era=about.era,
-            decision=against.kind.value if against else passed,
-            rule=against.rule if against else outcome.rule,
-            why=against.text if against else "",
-            watched=tuple(remarks),
+            decision=refusal.kind.value if refusal else passed,
+            rule=refusal.rule if refusal else outcome.rule,
+            why=refusal.text if refusal else "",
+            watched=tuple(watched),
             params=about.params,
             size=session.size,
             approval=approval.id,

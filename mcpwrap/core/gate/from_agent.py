@@ -56,7 +56,7 @@ _DIGEST_BYTES = 16
 
 
 def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
-    """Return what becomes of a message; `_judge_request` decides one that is a request."""
+    """Judge a message from the agent; `_judge_request` decides on a request."""
     match decoded.message:
         case Request() as request:
             return _judge_request(session, request, decoded.json)
@@ -69,8 +69,8 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
         case Result(id=answered) | Failure(id=answered):
             if session.requests_from_server.take(answered) is not None:
                 return MessageOutcome(forward=decoded.json)
-            about = subject("answer", request_id=answered)
-            note = JournalNote(NoteKind.DROPPED, f"{about}: nothing was asked")
+            about = subject("response", request_id=answered)
+            note = JournalNote(NoteKind.DROPPED, f"{about}: no open request has this id")
             return decision_records.write_refusal(
                 session, Sender.AGENT, MessageOutcome(notes=(note,)), answered
             )
@@ -79,7 +79,7 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
 
 
 def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
-    """Return what becomes of a line, or an element of a batch, that is no message."""
+    """Refuse a malformed line, or a malformed element of a batch."""
     answer = error_response(malformed.id, malformed.code, malformed.reason)
     outcome = MessageOutcome(
         answer=answer, notes=(JournalNote(NoteKind.MALFORMED, malformed.reason),)
@@ -96,11 +96,11 @@ class _RefusedError(Exception):
 
 
 def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
-    """Return what becomes of a request, and remember it if it is forwarded."""
+    """Judge a request, and add it to the requests in flight if it is forwarded."""
     try:
-        asked, outcome = _forward(session, request, json)
+        context, outcome = _forward(session, request, json)
     except _RefusedError as error:
-        asked, outcome = None, error.outcome
+        context, outcome = None, error.outcome
     if not decision_records.write_request(session, Sender.AGENT, request, outcome):
         if outcome.held is not None:
             session.approvals.withdraw(outcome.held.number, will_resume=False)
@@ -110,9 +110,9 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
         return decision_records.unrecorded(outcome, answer=answer)
     if outcome.held is not None:
         session.pending_approvals.add(outcome.held)
-    if asked is None or outcome.forward is None:
+    if context is None or outcome.forward is None:
         return outcome
-    session.requests_from_agent.add(request.id, asked)
+    session.requests_from_agent.add(request.id, context)
     if request.method == methods.INITIALIZE:
         session.has_handshake = True
         session.can_elicit = elicitation.can_elicit(request.params)
@@ -124,54 +124,54 @@ def _forward(
 ) -> tuple[RequestContext, MessageOutcome]:
     revision = methods.revision_of(request.params)
     era = methods.ProtocolEra.HANDSHAKE if revision is None else methods.ProtocolEra.MODERN
-    way = _find_way(session, request, era)
+    way = _find_scope(session, request, era)
     if revision is not None or request.method == methods.INITIALIZE:
         _check_revision(session, request, revision)
     _check_id(session, request)
     _check_params(request)
     target = _find_target(session, request)
-    asked = RequestContext(request.method, target, era, _task(request), revision)
+    context = RequestContext(request.method, target, era, _task(request), revision)
     sent = request
     if "requestState" in request.params:
         request, json = _resume(session, request, json)
-    judgement = _ask_policy(session, request, asked, way)
-    notes = logged(_about(request, asked), judgement.notes) if judgement.notes else ()
+    judgement = _apply_policy(session, request, context, way)
+    notes = logged(_about(request, context), judgement.notes) if judgement.notes else ()
     if request.method == methods.TOOLS_CALL:
-        _ask_limits(session, request, asked, notes)
+        _apply_limits(session, request, context, notes)
     if judgement.decision is Decision.NEEDS_APPROVAL:
         outcome = approval_decision.request_approval(
-            session, request, asked, (way, judgement), json
+            session, request, context, (way, judgement), json
         )
         if outcome.held is not None:
             outcome.held.is_resumed = request is not sent
-        return asked, replace(outcome, notes=(*notes, *outcome.notes))
-    return asked, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
+        return context, replace(outcome, notes=(*notes, *outcome.notes))
+    return context, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
 
 
 def _resume(session: SessionState, request: Request, json: bytes) -> tuple[Request, bytes]:
-    """Return a request that was put off as it was at first, if it brings our word for it."""
+    """Restore a suspended request, if it has the `requestState` that mcpwrap gave the agent."""
     try:
         restored = approval_wait.restore_params(session, request)
     except StateError as error:
         raise _bad_params(request, str(error)) from error
     if restored is request:
         return request, json
-    asked: Json = {
+    message: Json = {
         "jsonrpc": "2.0", "id": request.id, "method": request.method, "params": restored.params
     }  # fmt: skip
-    return restored, encode(asked)
+    return restored, encode(message)
 
 
 def _refuse_request(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
-    """Return an outcome that answers with an error of the protocol."""
+    """Return an outcome whose response is a JSON-RPC error."""
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
     return MessageOutcome(answer=answer, notes=(JournalNote(kind, f"{about}: {reason}"),))
 
 
-def _find_way(session: SessionState, request: Request, era: methods.ProtocolEra) -> PolicyScope:
+def _find_scope(session: SessionState, request: Request, era: methods.ProtocolEra) -> PolicyScope:
     if methods.is_notification(request.method):
-        reason = "a notification has no id"
+        reason = "a notification must not have an id"
         raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     way = methods.agent_request(request.method, era)
     if way is not None:
@@ -184,65 +184,65 @@ def _find_way(session: SessionState, request: Request, era: methods.ProtocolEra)
 
 
 def _check_revision(session: SessionState, request: Request, revision: str | None) -> None:
-    """Refuse what would begin a handshake again, or leave the revision that one agreed on.
+    """Refuse a second handshake, and a revision other than the one that a handshake agreed on.
 
-    Servers keep the revision of a connection, and so do the rules for what is in a result. Since
-    2026-07-28 each request has its own, and the server says which it knows.
+    Servers keep the revision of a connection, and so do the rules for the content of a result.
+    Since 2026-07-28 each request has its own, and the server reports which revisions it knows.
     """
     reason = ""
     if request.method == methods.INITIALIZE:
         if session.has_handshake or (session.version and revision is None):
-            reason = "the session is initialized already; a new one needs a new connection"
+            reason = "the session is already initialized; open a new connection for a new session"
     elif session.has_handshake and session.version and revision != session.version:
         version = shown(session.version)
-        reason = f"the session is of {version}; another revision needs a new connection"
+        reason = f"the session uses MCP {version}; open a new connection for another revision"
     if reason:
         raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
 
 
 def _check_id(session: SessionState, request: Request) -> None:
     if request.id in session.requests_from_agent or request.id in session.pending_approvals:
-        reason = "the id is in use"  # its answer would be judged as that of the other
+        reason = "the id is in use"  # its response would be judged as the other's
         raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     if session.requests_from_agent.is_full():
-        reason = "too many requests wait for an answer"
+        reason = "too many requests have no response yet"
         raise _RefusedError(
             _refuse_request(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
         )
 
 
 def _check_params(request: Request) -> None:
-    """Refuse what a server may read otherwise than it is judged, or a person than it is."""
+    """Refuse params that a server may read otherwise than the gate, or that deceive a person."""
     params = request.params
     if has_case_variant(params):
-        raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
+        raise _bad_params(request, "a key of params is a variant spelling of an MCP key")
     if "_meta" in params and methods.has_odd_envelope(params):
-        raise _bad_params(request, "the revision in _meta is a text, under the key that MCP has")
+        raise _bad_params(request, "the revision in _meta must be a string, under MCP's own key")
     if why := _why_deceptive(params):
-        raise _bad_params(request, f"what it is called has {why}")
+        raise _bad_params(request, f"the name or URI has {why}")
 
 
 def _find_target(session: SessionState, request: Request) -> str:
-    """Return what the request is about; "" if its method has no such thing."""
+    """Return the target of the request, for a task its tool; "" if its method has no target."""
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
         return ""
     if not isinstance(request.params.get("arguments", {}), dict):
-        raise _bad_params(request, "arguments are an object")
+        raise _bad_params(request, "arguments must be an object")
     target = request.params.get(target_key)
     if not isinstance(target, str) or len(target) > MAX_TARGET_CHARS:
-        reason = f"{target_key} is a text of up to {MAX_TARGET_CHARS} characters"
+        reason = f"{target_key} must be a string of at most {MAX_TARGET_CHARS} characters"
         raise _bad_params(request, reason)
     if request.method not in methods.TASK_RESULTS:
         return target
     tool = session.tool_by_task.get(target)
-    if tool is None:  # by whose rules would its result be judged?
+    if tool is None:  # the rules for its result are not known
         raise _bad_params(request, "Unknown task")
     return tool
 
 
 def _why_deceptive(params: dict[str, Json]) -> str:
-    """Return why a name or URI may be taken for another, by people or servers; "" if it is not."""
+    """Return why people or servers may mistake a name or URI for another; "" if they cannot."""
     name = params.get("name")
     if isinstance(name, str) and (why := why_deceptive(name)):
         return why
@@ -263,11 +263,11 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
     return _RefusedError(_refuse_request(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
 
 
-def _ask_policy(
+def _apply_policy(
     session: SessionState, request: Request, context: RequestContext, way: PolicyScope
 ) -> Judgement:
     if context.method == methods.TOOLS_CALL and session.policy.hides(context.target):
-        # As a server says it of a tool it does not have: the official SDKs do in these words.
+        # The message of the official SDKs for a tool that a server does not have.
         answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {context.target}")
         note = JournalNote(
             NoteKind.BLOCKED, f"{_about(request, context)}: hidden", target=context.target
@@ -281,16 +281,16 @@ def _ask_policy(
     return judgement
 
 
-def _ask_limits(
+def _apply_limits(
     session: SessionState, request: Request, context: RequestContext, notes: tuple[JournalNote, ...]
 ) -> None:
     digest = b""
     if session.limits.counts(context.target):
         digest = _digest(request.params.get("arguments", {}))
-    held = session.limits.ask(context.target, digest)
-    if held is not None:
-        answer = error_responses.limit_exceeded(request.id, held, context.era)
-        why = f"{_about(request, context)}: {error_responses.why_limited(held)}"
+    exceeded = session.limits.ask(context.target, digest)
+    if exceeded is not None:
+        answer = error_responses.limit_exceeded(request.id, exceeded, context.era)
+        why = f"{_about(request, context)}: {error_responses.why_limited(exceeded)}"
         note = JournalNote(NoteKind.LIMITED, why, target=context.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 
@@ -308,10 +308,10 @@ def _judge_notification(
 ) -> MessageOutcome:
     if methods.is_request(notification.method):
         about = subject(notification.method)
-        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request must have an id"))
     if has_case_variant(notification.params):
         about = subject(notification.method)
-        reason = "a key of params is in another spelling than MCP has it in"
+        reason = "a key of params is a variant spelling of an MCP key"
         outcome = MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: {reason}"),))
     elif notification.method == methods.CANCELLED:
         outcome = _cancel(session, notification, json)
@@ -322,7 +322,7 @@ def _judge_notification(
 
 
 def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
-    """Pass on that an answer is no longer wanted. What we refused has had its answer already."""
+    """Handle `notifications/cancelled`. A request that the gate refused has its response."""
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
         return MessageOutcome()
@@ -334,7 +334,7 @@ def _cancel(session: SessionState, notification: Notification, json: bytes) -> M
 
 
 def _take_elicitation_answer(session: SessionState, message: Result | Failure) -> bool:
-    """Take the response to an elicitation of ours; say whether it was one."""
+    """Take the response to an elicitation by the gate; return whether it is one."""
     hold = session.pending_approvals.by_window(message.id)
     if hold is None:
         return False

@@ -50,12 +50,12 @@ from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 
-MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
+MAX_WHY_CHARS = 200  # of the reason why a server ended, in the journal and the audit
 _TOKEN = "progressToken"  # noqa: S105  # the name of a param
 
 
 def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
-    """Return what becomes of a message; `_judge_response` decides one that is a response."""
+    """Judge a message from the server; `_judge_response` decides on a response."""
     match decoded.message:
         case Request() as request:
             return _judge_request(session, request, decoded.json)
@@ -68,9 +68,9 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
 
 
 def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
-    """Return what becomes of a line, or an element of a batch, that is no message.
+    """Refuse a malformed line, or a malformed element of a batch.
 
-    The agent must not wait for ever for what this was to answer.
+    If it was to answer a request, the agent gets an error, so that it does not wait for ever.
     """
     note = JournalNote(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
     given_up = None if malformed.id is None else fail_unreadable_response(session, malformed.id)
@@ -79,17 +79,17 @@ def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
 
 
 def fail_unreadable_response(session: SessionState, request_id: Id) -> bytes | None:
-    """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
-    asked = session.requests_from_agent.take(request_id)
-    if asked is None:
+    """Return the error in the place of an unreadable response; None if it answers no request."""
+    context = session.requests_from_agent.take(request_id)
+    if context is None:
         return None
-    report_failure(session, asked)
-    _let_it_be_initialized_again(session, asked)
-    return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+    report_failure(session, context)
+    _allow_new_handshake(session, context)
+    return error_response(request_id, INTERNAL_ERROR, "The server's response was malformed")
 
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
-    """Return what the agent gets for each request that the server has left open."""
+    """Return an error response for each request that the server has not answered."""
     return [_unanswered(session, *taken, why) for taken in session.requests_from_agent.take_open()]
 
 
@@ -97,10 +97,10 @@ def _unanswered(
     session: SessionState, request_id: Id, context: RequestContext, why: str
 ) -> MessageOutcome:
     report_failure(session, context)
-    text = f"{_about(context, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
+    text = f"{_about(context, request_id)}: missing, the server ended: {shown(why, MAX_WHY_CHARS)}"
     note = JournalNote(NoteKind.UNANSWERED, text, target=context.target)
     outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
-    return _write_down(session, context, request_id, outcome)
+    return _record(session, context, request_id, outcome)
 
 
 def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
@@ -119,9 +119,10 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
 def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     about = subject(request.method, request_id=request.id)
     if not session.has_handshake:
-        # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
-        # message ours would be the one that tells the server which era this is.
-        note = JournalNote(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
+        # It gets no response either: agents of 2026-07-28 send none, and before the agent's first
+        # message the gate's response would be the one from which the server takes the era.
+        reason = "a server must not send requests before a handshake"
+        note = JournalNote(NoteKind.DROPPED, f"{about}: {reason}")
         return MessageOutcome(notes=(note,))
     way = methods.server_request(request.method)
     if way is None and session.names(request.method):
@@ -143,10 +144,10 @@ def _check(session: SessionState, request: Request) -> MessageOutcome | None:
     if request.id in session.requests_from_server or elicitation.may_be_ours(request.id):
         return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
     if session.requests_from_server.is_full():
-        reason = "too many requests wait for an answer"
+        reason = "too many requests have no response yet"
         return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
     if has_case_variant(request.params):
-        reason = "a key of params is in another spelling than MCP has it in"
+        reason = "a key of params is a variant spelling of an MCP key"
         return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
     return None
 
@@ -164,7 +165,7 @@ def _judge_notification(
 ) -> MessageOutcome:
     if methods.is_request(notification.method):
         about = subject(notification.method)
-        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request must have an id"))
     match notification.method:
         case methods.CANCELLED:
             outcome = _cancel(session, notification, json)
@@ -197,14 +198,14 @@ def _judge_text(session: SessionState, notification: Notification, json: bytes) 
 
 
 def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
-    """Pass on that the server wants an answer no longer, or that it ends a subscription."""
+    """Handle `notifications/cancelled`, by which a server also ends a subscription."""
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
         return MessageOutcome()
     if session.requests_from_server.find(cancelled) is not None:
         return cancel(session.requests_from_server, cancelled, json)
-    asked = session.requests_from_agent.find(cancelled)
-    if asked is None or asked.method != methods.LISTEN:
+    context = session.requests_from_agent.find(cancelled)
+    if context is None or context.method != methods.LISTEN:
         return MessageOutcome()
     return cancel(session.requests_from_agent, cancelled, json)
 
@@ -220,13 +221,13 @@ def _judge_task_state(
     tool = session.tool_by_task.get(task) if isinstance(task, str) else None
     about = subject(notification.method, tool or "")
     if tool is None:
-        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
+        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: the task is not known")
         return MessageOutcome(notes=(note,))
     params: Json = notification.params
     era = ProtocolEra.MODERN if notification.method == methods.TASK_STATE else ProtocolEra.HANDSHAKE
-    asked = RequestContext(methods.TASKS_GET, tool, era, str(task))
-    report_task_state(session, asked, params)
-    judged = judge_result(session, asked, params)
+    context = RequestContext(methods.TASKS_GET, tool, era, str(task))
+    report_task_state(session, context, params)
+    judged = judge_result(session, context, params)
     notes = logged(about, judged.notes)
     if judged.refusal is not None:
         return MessageOutcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
@@ -242,19 +243,20 @@ def _judge_task_state(
 
 
 def _judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
-    """Return what the agent gets."""
-    asked = session.requests_from_agent.take(answer.id)
-    if asked is None:
-        about = subject("answer", request_id=answer.id)
-        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
+    """Judge a response; return its outcome for the agent."""
+    context = session.requests_from_agent.take(answer.id)
+    if context is None:
+        about = subject("response", request_id=answer.id)
+        reason = "no open request has this id"
+        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: {reason}")
         return decision_records.write_refusal(
             session, Sender.SERVER, MessageOutcome(notes=(note,)), answer.id
         )
     match answer:
         case Result():
-            return _judge_result(session, asked, answer, json)
+            return _judge_result(session, context, answer, json)
         case Failure():
-            return _judge_failure(session, asked, answer, json)
+            return _judge_failure(session, context, answer, json)
         case _:
             assert_never(answer)
 
@@ -271,7 +273,7 @@ def _judge_result(
     forward = result_response(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(context, answer.id), judged) if is_changed or judged.notes else ()
     outcome = MessageOutcome(forward, notes=notes, is_changed=is_changed)
-    return _write_down(session, context, answer.id, outcome)
+    return _record(session, context, answer.id, outcome)
 
 
 def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
@@ -286,7 +288,7 @@ def _judge_failure(
     session: SessionState, context: RequestContext, answer: Failure, json: bytes
 ) -> MessageOutcome:
     report_failure(session, context)
-    _let_it_be_initialized_again(session, context)
+    _allow_new_handshake(session, context)
     judged = judge_failure(session, context, answer.error)
     if judged.refusal is not None:
         return _deny(session, context, answer.id, judged.refusal, judged.notes)
@@ -295,11 +297,11 @@ def _judge_failure(
         json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
     notes = logged(_about(context, answer.id), judged.notes)
     outcome = MessageOutcome(json, notes=notes, is_changed=is_changed)
-    return _write_down(session, context, answer.id, outcome)
+    return _record(session, context, answer.id, outcome)
 
 
-def _let_it_be_initialized_again(session: SessionState, context: RequestContext) -> None:
-    """Let the agent try another revision, after a handshake that failed."""
+def _allow_new_handshake(session: SessionState, context: RequestContext) -> None:
+    """Allow another handshake, with another revision, after one that failed."""
     if context.method == methods.INITIALIZE:
         session.has_handshake = False
 
@@ -312,12 +314,12 @@ def _deny(
     notes: tuple[str, ...],
 ) -> MessageOutcome:
     about = _about(context, request_id)
-    told = error_responses.denied(request_id, context.method, context.era, refusal)
+    response = error_responses.denied(request_id, context.method, context.era, refusal)
     all_notes = (*logged(about, notes), *blocked(about, refusal, context.target))
-    return _write_down(session, context, request_id, MessageOutcome(told, notes=all_notes))
+    return _record(session, context, request_id, MessageOutcome(response, notes=all_notes))
 
 
-def _write_down(
+def _record(
     session: SessionState, context: RequestContext, request_id: Id, outcome: MessageOutcome
 ) -> MessageOutcome:
     if decision_records.write_answer(session, context, request_id, outcome):
@@ -327,4 +329,4 @@ def _write_down(
 
 
 def _about(context: RequestContext, request_id: Id) -> str:
-    return f"the answer to {subject(context.method, context.target, request_id)}"
+    return f"the response to {subject(context.method, context.target, request_id)}"

@@ -65,29 +65,29 @@ class Gate:
         self._session.policy = policy
 
     def at(self, now_s: float) -> None:
-        """Say what time it is, by a clock that nobody sets, before anything else."""
+        """Set the time, in seconds of a monotonic clock, before any other call."""
         self._session.now_s = now_s
 
     def handle_outcome(self, outcome: ApprovalOutcome) -> list[Action]:
-        """Return what is to be done about the answer to a request that is held."""
+        """Return the actions for the approval outcome of a held request."""
         self._session.size = 0
         return _of_agent(approval_decision.handle_outcome(self._session, outcome))
 
     def tick(self) -> list[Action]:
-        """Return what is to be done because time has passed."""
+        """Return the actions that are due because time has passed."""
         self._session.size = 0
         return _of_agent(approval_wait.tick(self._session))
 
     def due_in_s(self) -> float | None:
-        """Return after how long `tick` has something to do; None if nothing is held."""
+        """Return the seconds until `tick` has something to do; None if no request is held."""
         return approval_wait.due_in_s(self._session)
 
     def is_waited_for(self) -> bool:
-        """Say whether the agent waits for an answer."""
+        """Return whether the agent waits for a response."""
         return bool(self._session.pending_approvals) or self._session.requests_from_agent.has_open()
 
     def server_ended(self, why: str) -> list[Action]:
-        """Return the answers to all requests of the agent that are open, since no others come."""
+        """Return the responses to all open requests of the agent: the server sends no more."""
         self._session.size = 0
         actions = _of_agent(approval_wait.server_ended(self._session, why))
         for outcome in from_server.server_ended(self._session, why):
@@ -95,7 +95,7 @@ class Gate:
         return actions
 
     def from_agent(self, line: bytes) -> list[Action]:
-        """Return what is to be done about a line of the agent's."""
+        """Return the actions for a line from the agent."""
         if not line or line.isspace():
             return []
         self._session.size = len(line)
@@ -109,12 +109,12 @@ class Gate:
                 return _from_agent(from_agent.refuse(self._session, self._refused_batch()))
             case Batch(items):
                 outcomes = [self._batched_by_agent(item) for item in items]
-                return self._with_holds(_from_agent(_together(outcomes)), *outcomes)
+                return self._with_holds(_from_agent(_combined(outcomes)), *outcomes)
             case other:
                 assert_never(other)
 
     def from_server(self, line: bytes) -> list[Action]:
-        """Return what is to be done about a line of the server's."""
+        """Return the actions for a line from the server."""
         if not line or line.isspace():
             return []
         self._session.size = len(line)
@@ -126,12 +126,12 @@ class Gate:
             case InvalidBatch(answers):
                 return self._refuse_batch_of_server(answers)
             case Batch(items):
-                return _from_server(_together([self._batched_by_server(item) for item in items]))
+                return _from_server(_combined([self._batched_by_server(item) for item in items]))
             case other:
                 assert_never(other)
 
     def _with_holds(self, actions: list[Action], *outcomes: MessageOutcome) -> list[Action]:
-        """Return what is to be done about a line, and about each request in it that is held."""
+        """Return the actions for a line, and for each request in it that is held."""
         for outcome in outcomes:
             if outcome.held is not None:
                 actions += _of_agent(approval_wait.begin(self._session, outcome.held))
@@ -142,8 +142,8 @@ class Gate:
 
     def _refused_batch(self) -> Malformed:
         if self._max_batch():
-            return Malformed(INVALID_REQUEST, f"a batch is of 1 to {MAX_BATCH} messages")
-        return Malformed(INVALID_REQUEST, f"only {methods.BATCHES_IN} has batches")
+            return Malformed(INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} messages")
+        return Malformed(INVALID_REQUEST, f"only MCP {methods.BATCHES_IN} has batches")
 
     def _batched_by_agent(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
@@ -168,7 +168,10 @@ class Gate:
                 assert_never(item)
 
     def _refuse_batch_of_server(self, answers: tuple[Id, ...]) -> list[Action]:
-        """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
+        """Drop a batch, and send an error for each response in it, on a line of its own.
+
+        The agent does not read arrays.
+        """
         actions = _from_server(from_server.refuse(self._session, self._refused_batch()))
         for answered in answers:
             given_up = MessageOutcome(
@@ -201,8 +204,8 @@ def _actions(
     return actions
 
 
-def _together(outcomes: list[MessageOutcome]) -> MessageOutcome:
-    """Return the outcomes of a batch's elements as one: arrays, of what there is to send."""
+def _combined(outcomes: list[MessageOutcome]) -> MessageOutcome:
+    """Combine the outcomes of a batch's elements into one: arrays of the messages to send."""
     forwards = [outcome.forward for outcome in outcomes if outcome.forward is not None]
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     return MessageOutcome(

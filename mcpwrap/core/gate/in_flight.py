@@ -5,9 +5,9 @@ import msgspec
 from mcpwrap.core.protocol.jsonrpc import Id
 from mcpwrap.core.protocol.methods import ProtocolEra
 
-MAX_OPEN = 16_384  # agents have tens; each costs us some hundred bytes
-MAX_TARGET_CHARS = 8192  # a tool has 128, and longer URIs no browser takes
-MAX_CANCELLED = 1024  # answers to these may still be under way
+MAX_OPEN = 16_384  # agents have tens; each takes some hundred bytes
+MAX_TARGET_CHARS = 8192  # a tool's name has 128; no browser accepts a longer URI
+MAX_CANCELLED = 1024  # responses to these may still arrive
 
 
 class RequestContext(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
 
 class InFlight:
-    """Requests by id, which is in use until it is answered: 1 and "1" are two."""
+    """In-flight requests by id. An id is in use until its response comes; 1 and "1" are two ids."""
 
     def __init__(self, max_open: int = MAX_OPEN, max_cancelled: int = MAX_CANCELLED) -> None:
         self._open: dict[Id, RequestContext] = {}
@@ -36,36 +36,36 @@ class InFlight:
         return request_id in self._open or request_id in self._cancelled
 
     def is_full(self) -> bool:
-        """Say whether there are so many that no more is taken."""
+        """Return whether there are so many that no more is accepted."""
         return len(self._open) >= self._max_open
 
     def find(self, request_id: Id) -> RequestContext | None:
-        """Return a request that is open, and not cancelled."""
+        """Return the request, if it is open and not cancelled."""
         return self._open.get(request_id)
 
     def add(self, request_id: Id, context: RequestContext) -> None:
-        """Keep a request that is forwarded."""
+        """Add a forwarded request."""
         self._open[request_id] = context
 
     def take(self, request_id: Id) -> RequestContext | None:
-        """Return and forget the request that is answered; None if there is no such."""
+        """Remove and return the request that is answered; None if there is none of this id."""
         return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
 
     def has_open(self) -> bool:
-        """Say whether an answer is waited for."""
+        """Return whether a response is awaited."""
         return bool(self._open)
 
     def take_open(self) -> list[tuple[Id, RequestContext]]:
-        """Return and forget all that are open; who cancelled a request waits for no answer."""
+        """Remove and return all open requests; for a cancelled one no response is awaited."""
         taken = list(self._open.items())
         self._open.clear()
         return taken
 
     def cancel(self, request_id: Id) -> bool:
-        """Keep an open request apart; say whether it could be, or is open still.
+        """Mark an open request as cancelled; return False if there are too many, and it stays open.
 
-        None is forgotten for another: its id would be free, and its answer judged as that of
-        whatever is asked by the same id next.
+        No cancelled request is dropped for another: its id would be free, and its response would
+        be judged as that to the next request with the same id.
         """
         if len(self._cancelled) >= self._max_cancelled:
             return False

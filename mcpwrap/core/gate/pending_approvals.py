@@ -14,20 +14,20 @@ from mcpwrap.core.protocol.methods import PolicyScope
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
 
-MAX_HELD = 128  # in one session: word of all of them fits into the buffer of a socket
+MAX_HELD = 128  # in one session: packets about all of them fit into the buffer of a socket
 MAX_SUSPENDED = 32
 _BOUND = ("request state",)
 _PREFIX = "mcpwrap-"
-ROUND_KEYS = ("requestState", "inputResponses")  # of one round of a request in several (MRTR)
+ROUND_KEYS = ("requestState", "inputResponses")  # keys of one round of a multi-round request (MRTR)
 
 
 class StateError(ValueError):
-    """Invalid `requestState`: it looks like ours, but does not match a suspended request."""
+    """Invalid `requestState`: it looks like mcpwrap's, but matches no suspended request."""
 
 
 @dataclass(slots=True)
 class PendingApproval:
-    """One held request, as it would be forwarded."""
+    """Held request, as it would be forwarded."""
 
     number: int
     request: Request
@@ -36,28 +36,28 @@ class PendingApproval:
     way: PolicyScope
     judgement: Judgement
     approval: AwaitingApproval
-    definition: str  # of its tool, as it was asked with
+    definition: str  # of its tool, as in the approval request
     since_s: float
-    token: Id | None  # for progress, if the agent wants any
-    window: str = ""  # the id of our question in the agent's own window
-    progress_sent: int = 0  # of progress that were due so far
-    is_resumed: bool = False  # with our state: its window was asked, if it has one
+    token: Id | None  # for progress notifications, if the agent requests them
+    window: str = ""  # id of the open elicitation in the agent's own window
+    progress_sent: int = 0  # number of progress notifications due so far
+    is_resumed: bool = False  # by its state: the window, if any, was already used
 
     def continue_from(self, before: Self) -> None:
-        """Wait in its place: progress only ever grows, and an agent gives up when it will."""
+        """Continue the wait of `before`: progress must only grow, and the agent's timeout runs."""
         self.since_s, self.progress_sent = before.since_s, before.progress_sent
         self.is_resumed = before.is_resumed
 
 
 class PendingApprovals:
-    """Held requests by number, by request id, and by the id of our elicitation."""
+    """Held requests by number, by request id, and by the id of the gate's elicitation."""
 
     def __init__(self, key: bytes) -> None:
-        """`key` seals what agents are given to bring back: 32 bytes, of this session alone."""
+        """`key` seals the `requestState` that agents send back: 32 bytes, of this session alone."""
         self._key = key
         self._number = 0
         self._hold_by_number: dict[int, PendingApproval] = {}
-        self._aside: dict[int, PendingApproval] = {}  # the oldest first
+        self._suspended: dict[int, PendingApproval] = {}  # oldest first
 
     def __contains__(self, request_id: Id) -> bool:
         return any(hold.request.id == request_id for hold in self._hold_by_number.values())
@@ -69,7 +69,7 @@ class PendingApprovals:
         return len(self._hold_by_number)
 
     def is_full(self) -> bool:
-        """Say whether so many wait that no more may."""
+        """Return whether no more requests may be held."""
         return len(self._hold_by_number) >= MAX_HELD
 
     def next_number(self) -> int:
@@ -78,36 +78,36 @@ class PendingApprovals:
         return self._number
 
     def add(self, pending: PendingApproval) -> None:
-        """Keep one that waits."""
+        """Add a held request."""
         self._hold_by_number[pending.number] = pending
 
     def take(self, number: int) -> PendingApproval | None:
-        """Return and forget one that waits."""
+        """Remove and return a held request."""
         return self._hold_by_number.pop(number, None)
 
     def by_request(self, request_id: Id) -> PendingApproval | None:
-        """Return the one that holds this request."""
+        """Return the held request with this id."""
         return next((hold for hold in self if hold.request.id == request_id), None)
 
     def by_window(self, question: Id) -> PendingApproval | None:
-        """Return the one that this answer of the agent's is about."""
+        """Return the held request whose elicitation has this id."""
         return next((hold for hold in self if hold.window and hold.window == question), None)
 
     def suspend(self, pending: PendingApproval) -> str:
-        """Keep one until the agent comes again; return the `requestState` it is to bring."""
+        """Suspend a request until the agent retries; return the `requestState` for the retry."""
         self._hold_by_number.pop(pending.number, None)
-        if len(self._aside) >= MAX_SUSPENDED:
-            del self._aside[next(iter(self._aside))]
-        self._aside[pending.number] = pending
-        nonce = pending.number.to_bytes(NONCE_BYTES)  # no two have the same under this key
+        if len(self._suspended) >= MAX_SUSPENDED:
+            del self._suspended[next(iter(self._suspended))]
+        self._suspended[pending.number] = pending
+        nonce = pending.number.to_bytes(NONCE_BYTES)  # no two are the same under this key
         sealed = seal(b"%d" % pending.number, self._key, nonce=nonce, bound=_BOUND)
         return _PREFIX + sealed.hex()
 
     def resume(self, request: Request) -> PendingApproval | None:
-        """Return and forget the one that a request brings the state of; None if it brings none.
+        """Remove and return the suspended request of a retry; None without a state of mcpwrap.
 
         Raises:
-            StateError: the state is made up, was used, or belongs to another request.
+            StateError: the state is forged, was used or dropped, or belongs to another request.
         """
         state = request.params.get("requestState")
         if not isinstance(state, str) or not state.startswith(_PREFIX):
@@ -115,16 +115,16 @@ class PendingApprovals:
         try:
             number = int(unseal(bytes.fromhex(state[len(_PREFIX) :]), self._key, bound=_BOUND))
         except (SealError, ValueError) as error:
-            raise StateError("requestState was changed on its way") from error
-        hold = self._aside.get(number)
+            raise StateError("requestState was altered") from error
+        hold = self._suspended.get(number)
         if hold is None:
-            raise StateError("requestState was used already")
+            raise StateError("requestState was already used, or dropped for newer ones")
         if _mark(request) != _mark(hold.request):
-            raise StateError("requestState is that of another request")
-        return self._aside.pop(number)
+            raise StateError("requestState belongs to another request")
+        return self._suspended.pop(number)
 
 
 def _mark(request: Request) -> bytes:
-    """Return what two rounds of the same request have in common."""
+    """Return a hash that all rounds of the same request have in common."""
     same: Json = [request.method, without(request.params, "_meta", *ROUND_KEYS)]
     return blake2b(encode_sorted(same), digest_size=32).digest()

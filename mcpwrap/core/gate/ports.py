@@ -12,7 +12,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     target: str
-    definition: str  # hash of a tool that is not any more as the server first listed it
+    definition: str  # hash of a tool that has changed since the server first listed it; else ""
     params: dict[str, Json]  # without `_meta`
     rule: str
     message: str  # the rule's
@@ -61,10 +61,10 @@ class Approvals(Protocol):
         """Ask for a request, or use up an approval that was given for it."""
 
     def withdraw(self, hold: int, *, will_resume: bool) -> None:
-        """Report that a request waits no more; its approval still may, if it `will_resume`."""
+        """Report that a request is not held any more; its question stays if it `will_resume`."""
 
     def answer(self, hold: int, *, approves: bool) -> None:
-        """Give the answer that came by the agent's own window."""
+        """Send the answer that was given in the agent's own window."""
 
 
 class NoApprovals:
@@ -73,7 +73,7 @@ class NoApprovals:
     state_key = bytes(32)  # nothing is ever sealed with it
 
     def ask(self, _hold: int, _wanted: ApprovalRequest) -> ApprovalUnavailable:
-        """Return that no person is asked."""
+        """Return that approval is unavailable."""
         return ApprovalUnavailable("")
 
     def withdraw(self, _hold: int, *, will_resume: bool) -> None:
@@ -90,7 +90,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One decision, to be recorded before it is carried out."""
 
     sender: str  # "agent" or "server"
-    method: str  # "" where there is none to be read
+    method: str  # "" if it cannot be read
     target: str = ""  # a tool, a URI or a prompt
     id: int | str | None = None
     era: str = ""
@@ -100,7 +100,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True):
     watched: tuple[str, ...] = ()  # rules that matched and only watch
     params: dict[str, Json] | None = None  # of a request
     size: int = 0  # of the line it came in, in bytes
-    approval: str = ""  # the id by which a person was asked
+    approval: str = ""  # id of the question to a person
     shown: str = ""  # digest of what was shown
     by: str = ""  # who decided, and by which channel
 
@@ -109,4 +109,4 @@ class Audit(Protocol):
     """Interface of the audit, which records decisions."""
 
     def write(self, decided: AuditedDecision) -> bool:
-        """Write one down; say whether it is written. What is not may not be carried out."""
+        """Write a record; return whether it is written. If not, nothing is carried out."""

@@ -18,47 +18,47 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.text.sanitise import shown
 
-CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
-_NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
+CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is a variant spelling of an MCP key.")
+_NO_INPUT = Judgement(Decision.BLOCK, message="The server requests input that MCP does not define.")
 # Lists whose entries the agent calls by name.
 _NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}
-_MAX_NAMED = 10  # of the names that were left out
-# To be sent back byte for byte, and judged by itself.
+_MAX_NAMED = 10  # names in the note on what was left out
+# The agent sends `requestState` back byte for byte; `inputRequests` are judged by themselves.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
 
 def judge_result(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
-    """Judge the result of a request; the same `value` back means that it passes as it is.
+    """Judge the result of a request; return the same `value` object if it is forwarded unchanged.
 
-    Its keys and its questions are looked at last: rules for results change keys too.
+    Its keys and its input requests are checked last, because result rules change keys too.
     """
     if not isinstance(value, dict):
         return _judge_content(session, context, value)
     judged = _judge_kind(session, context, value)
-    told = judged.value
-    if judged.refusal is not None or not isinstance(told, dict):
+    after = judged.value
+    if judged.refusal is not None or not isinstance(after, dict):
         return judged
-    if has_case_variant_in_result(told):
+    if has_case_variant_in_result(after):
         return replace(judged, refusal=CASE_VARIANT)
     is_of_a_handshake = session.has_handshake and context.era is ProtocolEra.HANDSHAKE
-    if is_of_a_handshake or "inputRequests" not in told:
+    if is_of_a_handshake or "inputRequests" not in after:
         return judged
-    return _with(judged, _judge_input_requests(session, told["inputRequests"]))
+    return _with(judged, _judge_input_requests(session, after["inputRequests"]))
 
 
 def judge_failure(
     session: SessionState, context: RequestContext, error: dict[str, Json]
 ) -> ResultJudgement:
-    """Judge an error of whatever method in the same way: others may have written it."""
-    words = {key: error[key] for key in error if key != "code"}
-    judged = _judge_by_rules(session, context, words)
+    """Judge an error of any method in the same way: a third party may have written its text."""
+    texts = {key: error[key] for key in error if key != "code"}
+    judged = _judge_by_rules(session, context, texts)
     if judged.refusal is not None or not isinstance(judged.value, dict):
         return judged
-    told = error if judged.value is words else {**judged.value, "code": error["code"]}
-    judged = replace(judged, value=told)
-    if has_case_variant_in_result(told):
+    after = error if judged.value is texts else {**judged.value, "code": error["code"]}
+    judged = replace(judged, value=after)
+    if has_case_variant_in_result(after):
         return replace(judged, refusal=CASE_VARIANT)
-    return _with(judged, _judge_error_urls(session, told))
+    return _with(judged, _judge_error_urls(session, after))
 
 
 def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
@@ -70,7 +70,7 @@ def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
 def _judge_kind(
     session: SessionState, context: RequestContext, value: dict[str, Json]
 ) -> ResultJudgement:
-    if context.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
+    if context.method != methods.DISCOVER:  # it lists revisions: the agent may choose another
         session.version = session.version or context.revision or ""
     match context.method:
         case methods.INITIALIZE:
@@ -92,15 +92,15 @@ def _judge_description(
     if listed.refusal is not None or not isinstance(listed.value, dict):
         return listed
     judged = session.policy.judge_description(method, listed.value)
-    told = judged.value
-    if told is not value and isinstance(told, dict) and "cacheScope" in told:
-        # What one agent is shown must not be kept for another. Source: 2026-07-28, caching.
-        told = {**told, "cacheScope": "private"}
-    return replace(judged, value=told, left_out=listed.left_out)
+    after = judged.value
+    if after is not value and isinstance(after, dict) and "cacheScope" in after:
+        # The list for one agent must not be cached for another. Source: 2026-07-28, caching.
+        after = {**after, "cacheScope": "private"}
+    return replace(judged, value=after, left_out=listed.left_out)
 
 
 def _judge_content(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
-    """Let the policy see what others may have written: by the tool's rules, if a tool did."""
+    """Judge content that a third party may have written; a tool's result by the tool's rules."""
     if context.method not in methods.JUDGED_RESULTS:
         return ResultJudgement(value)
     return _judge_by_rules(session, context, value)
@@ -149,14 +149,14 @@ def _name(entry: Json) -> str:
 
 
 def _left_out_text(why_by_name: dict[str, str]) -> str:
-    """Return names and why they were left out, in printable ASCII."""
-    told = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
-    more = [f"{len(told) - _MAX_NAMED} more"] if len(told) > _MAX_NAMED else []
-    return ", ".join([*told[:_MAX_NAMED], *more])
+    """Return the names that were left out, each with its reason, in printable ASCII."""
+    named = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
+    more = [f"{len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else []
+    return ", ".join([*named[:_MAX_NAMED], *more])
 
 
 def _judge_input_requests(session: SessionState, requests: Json) -> Judgement:
-    """Judge the `inputRequests` of a result; the first that is refused speaks for all."""
+    """Judge the `inputRequests` of a result; the first refusal counts for all."""
     if not isinstance(requests, dict):
         return _NO_INPUT
     return _judge_all(session, (_input_request(request) for request in requests.values()))

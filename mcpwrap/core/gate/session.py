@@ -20,29 +20,29 @@ from mcpwrap.core.text.uris import bare
 
 MAX_TASKS = 16_384
 MAX_TOOLS = 4096  # servers have tens
-_MANY = ""  # stands for all tools beyond these: whichever changes, all have
+_MANY = ""  # key for all tools beyond these: if one changes, all count as changed
 
 
 class NoteKind(StrEnum):
     """Category of a note in the journal."""
 
     BLOCKED = "blocked"  # by the policy
-    LOGGED = "logged"  # a rule that only watches did match
+    LOGGED = "logged"  # a rule that only watches matched
     LIMITED = "limited"
     MALFORMED = "malformed"
     UNKNOWN = "unknown"  # a method that is not MCP, and that no rule names
-    DROPPED = "dropped"  # an answer to nothing, a request where there are none
-    UNRECORDED = "unrecorded"  # it could not be written down, so it was not done
-    HELD = "held"  # until a person has answered
+    DROPPED = "dropped"  # a response to no request, or a request where none is allowed
+    UNRECORDED = "unrecorded"  # the audit could not be written, so nothing was done
+    HELD = "held"  # until a person decides
     DENIED = "denied"  # by a person
     EXPIRED = "expired"  # no person answered
-    SUSPENDED = "suspended"  # the agent is told to come again
-    WITHDRAWN = "withdrawn"  # the agent wants it no longer
+    SUSPENDED = "suspended"  # the agent is told to retry
+    WITHDRAWN = "withdrawn"  # cancelled by the agent
     UNANSWERED = "unanswered"  # the server ended first
 
 
 class JournalNote(msgspec.Struct, frozen=True):
-    """Line for the journal, harmless to its reader, without the values of arguments."""
+    """Line for the journal, escaped, without the values of arguments."""
 
     kind: NoteKind
     text: str
@@ -64,10 +64,10 @@ class MessageOutcome(msgspec.Struct, frozen=True):
     forward: bytes | None = None
     answer: bytes | None = None
     notes: tuple[JournalNote, ...] = ()
-    rule: str = ""  # which allowed it, if one did
-    is_changed: bool = False  # what goes on is not what came
+    rule: str = ""  # that allowed it, if one did
+    is_changed: bool = False  # what is forwarded is not what was received
     approval: Approval | None = None
-    held: PendingApproval | None = None  # it waits, and nothing goes on
+    held: PendingApproval | None = None  # the request is held, and nothing is forwarded
 
 
 @dataclass(slots=True)
@@ -79,23 +79,23 @@ class SessionState:
     audit: Audit
     approvals: Approvals
     pending_approvals: PendingApprovals = field(init=False)
-    now_s: float = 0.0  # by a clock that nobody sets
-    can_elicit: bool = False  # the agent said in its handshake that it has a window for questions
+    now_s: float = 0.0  # of a monotonic clock
+    can_elicit: bool = False  # the agent's handshake declares elicitation forms
     # Hashes of tools as the server listed them first, and last.
     tools: dict[str, tuple[str, str]] = field(default_factory=dict)
     size: int = 0  # of the line that is judged, in bytes
     requests_from_agent: InFlight = field(default_factory=InFlight)
     requests_from_server: InFlight = field(default_factory=InFlight)
-    version: str = ""  # from the handshake, or from the first request that was answered by its own
-    has_handshake: bool = False  # the agent began one, so the server may ask
+    version: str = ""  # of the handshake, or of the first answered request that has its own
+    has_handshake: bool = False  # the agent began one, so the server may send requests
     tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
-    unreported_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know
+    unreported_tasks: set[str] = field(default_factory=set)  # end not reported to the limits
 
     def __post_init__(self) -> None:
         self.pending_approvals = PendingApprovals(self.approvals.state_key)
 
     def remember_tools(self, listed: Json) -> None:
-        """Keep what the server says that its tools are."""
+        """Store hashes of the tools as the server lists them."""
         for tool in listed if isinstance(listed, list) else ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
                 key = name if name in self.tools or len(self.tools) < MAX_TOOLS else _MANY
@@ -104,17 +104,17 @@ class SessionState:
                 self.tools[key] = first, now
 
     def definition_of(self, tool: str) -> str:
-        """Return the hash of a tool that is not any more as the server first listed it.
+        """Return the hash of a tool that has changed since the server first listed it.
 
-        "" for one that is: clients list tools before the first call of one, or after it.
+        "" for an unchanged one: clients list tools before the first call of one, or after it.
         """
         first, now = self.tools.get(tool) or self.tools.get(_MANY, ("", ""))
         return now if now != first else ""
 
     def remember_task(self, task: str, tool: str) -> bool:
-        """Keep whose a task's results are, as first said; say whether it was new.
+        """Remember the tool of a task, as first reported; return whether the task is new.
 
-        Those of a forgotten one are refused.
+        Requests for the result of a forgotten task are refused.
         """
         if task in self.tool_by_task:
             return False
@@ -126,15 +126,15 @@ class SessionState:
         return True
 
     def names(self, method: str) -> bool:
-        """Say whether a rule lets through what we do not know.
+        """Return whether a rule allows a method that is not in the table of MCP methods.
 
         Rules know no direction: one that allows `tools/call` does not mean that the server may
-        ask that of the agent.
+        send that to the agent.
         """
         return not is_known(method) and self.policy.names(method)
 
     def judge(self, way: PolicyScope, method: str, params: Mapping[str, Json]) -> Judgement:
-        """Return what the policy says, where it has a say."""
+        """Judge a request or a notification by the session's policy, within its scope."""
         return judged(self.policy, way, method, params)
 
 
@@ -144,7 +144,7 @@ ALLOWED = Judgement(Decision.ALLOW)
 def judged(
     policy: ServerPolicy, way: PolicyScope, method: str, params: Mapping[str, Json]
 ) -> Judgement:
-    """Return what a policy says of a request or a notification, where it has a say."""
+    """Judge a request or a notification by a policy, within its scope."""
     if way is PolicyScope.FORWARD:
         return ALLOWED
     judgement = policy.judge(method, params)
@@ -154,42 +154,43 @@ def judged(
 
 
 def is_refused(judgement: Judgement) -> bool:
-    """Say whether a message is not to pass. An approval that is needed is one nobody gave."""
+    """Return whether a message must not pass. One that needs approval has none yet."""
     return judgement.decision is not Decision.ALLOW
 
 
 def pass_notification(
     session: SessionState, notification: Notification, way: PolicyScope | None, json: bytes
 ) -> MessageOutcome:
-    """Return what becomes of a notification: nobody answers it, so what is refused is not there."""
+    """Judge a notification. A refused one is dropped, since a notification has no response."""
     about = subject(notification.method)
     if way is None:
         if not session.names(notification.method):
             return MessageOutcome(notes=(JournalNote(NoteKind.UNKNOWN, f"{about}: dropped"),))
         way = PolicyScope.JUDGE
     if notification.method == PROGRESS and as_id(notification.params.get("progressToken")) is None:
-        return MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: no token"),))
+        return MessageOutcome(
+            notes=(JournalNote(NoteKind.MALFORMED, f"{about}: no progressToken"),)
+        )
     judgement = session.judge(way, notification.method, notification.params)
     if is_refused(judgement):
         return MessageOutcome(notes=blocked(about, judgement))
     return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
 
-def cancel(asked: InFlight, request_id: Id, json: bytes) -> MessageOutcome:
+def cancel(in_flight: InFlight, request_id: Id, json: bytes) -> MessageOutcome:
     """Handle `notifications/cancelled`: forward it, or drop it if too many requests are cancelled.
 
     No receiver has to obey it, so it can be dropped while too many responses are to come.
     """
-    if asked.cancel(request_id):
+    if in_flight.cancel(request_id):
         return MessageOutcome(forward=json)
     about = subject(CANCELLED, request_id=request_id)
-    return MessageOutcome(
-        notes=(JournalNote(NoteKind.LIMITED, f"{about}: too many have no answer yet"),)
-    )
+    reason = "too many cancelled requests have no response yet"
+    return MessageOutcome(notes=(JournalNote(NoteKind.LIMITED, f"{about}: {reason}"),))
 
 
 def logged(about: str, rules: Iterable[str]) -> tuple[JournalNote, ...]:
-    """Return a note for each rule that watched a message pass."""
+    """Return a note for each rule that matched a message and only watches."""
     return tuple(
         JournalNote(NoteKind.LOGGED, f"{about}: rule {shown(rule)}", rule) for rule in rules
     )
@@ -204,6 +205,6 @@ def blocked(about: str, judgement: Judgement, target: str = "") -> tuple[Journal
 
 
 def subject(method: str, target: str = "", request_id: Id | None = None) -> str:
-    """Return how the journal names a message: in parts without spaces, so none fakes another."""
+    """Return a message's name in the journal: parts without spaces, so that none fakes another."""
     parts = [method, bare(target), "" if request_id is None else f"id={request_id}"]
     return " ".join(shown(part).replace(" ", "\\x20") for part in parts if part)

@@ -181,7 +181,7 @@ def test_of_garbage_the_agent_gets_nothing_and_the_journal_a_few_lines(odd: Mach
 RESULT = b'{"jsonrpc":"2.0","id":<ID>,"result":{"content":[{"type":"text","text":"here"}]}}'
 FAILURE = b'{"jsonrpc":"2.0","id":<ID>,"error":{"code":1,"message":"m"}}'
 GOOD, BROKEN = "here", -32603
-NOT_ASKED = "dropped: from the server: answer id=2: nothing was asked"
+NOT_ASKED = "dropped: from the server: response id=2: no open request has this id"
 ANOTHER_FORM = only_in_test_all("another form of a mistake that the fast tier has")
 NOT_JSON = "malformed: from the server: not JSON in UTF-8 that all read alike"
 
@@ -253,7 +253,7 @@ def test_a_call_that_a_server_may_read_otherwise_does_not_reach_it(odd: Machine)
             refused = session.answer_to(session.request("tools/call", params))
             assert refused["error"]["code"] in {-32600, -32602}, params
         again = session.answer_to(session.request("initialize", {"protocolVersion": "2025-03-26"}))
-        assert "initialized already" in again["error"]["message"]
+        assert "already initialized" in again["error"]["message"]
         good = session.request("tools/call", {**GOOD_CALL, "_meta": {"name": "good"}})
         assert text_of(session.answer_to(good)) == "reached"
     notes = [note for note in news(odd) if "malformed: " in note]
@@ -289,7 +289,7 @@ def test_a_flood_of_garbage_is_a_few_lines_in_the_journal(odd: Machine) -> None:
 
 def test_a_bug_of_the_gate_ends_the_session_at_once(odd: Machine) -> None:
     odd.announce("Traceback")
-    line = "    asked = session.requests_from_agent.take(answer.id)\n"
+    line = "    context = session.requests_from_agent.take(answer.id)\n"
     with odd.patched("core/gate/from_server", line, line.replace(".take", ".no_such_thing")):
         session = odd.session("odd")
         call(session, "say", lines=in_base64([FAILURE]))

@@ -259,7 +259,7 @@ def test_a_batch_is_bounded() -> None:
     (forwarded,) = gate.from_agent(b"[%s]" % b",".join([ping] * MAX_BATCH))
     assert isinstance(forwarded, ToServer)
     note, answer = gate.from_agent(b"[%s]" % b",".join([ping] * (MAX_BATCH + 1)))
-    assert spoken(note) == "note> malformed: a batch is of 1 to 1024 messages"
+    assert spoken(note) == "note> malformed: a batch must have 1 to 1024 messages"
     assert isinstance(answer, ToAgent)
 
 
@@ -305,7 +305,7 @@ def test_so_many_requests_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) 
     gate.from_agent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     monkeypatch.setattr(in_flight.InFlight, "is_full", lambda _: True)
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    reason = "too many requests wait for an answer"
+    reason = "too many requests have no response yet"
     answer = f'{{"jsonrpc":"2.0","id":1,"error":{{"code":-31429,"message":"{reason}"}}}}'
     assert [spoken(action) for action in gate.from_agent(ping)] == [
         f"note> limited: ping id=1: {reason}",
@@ -326,7 +326,7 @@ def test_so_many_may_wait_for_a_person_and_the_others_go_on(
     call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
     assert spoken(gate.from_agent(call % (1, b"a"))[0]).startswith("note> held")
     note, answer = gate.from_agent(call % (2, b"a"))
-    assert "requests of this session wait for a person already" in spoken(note)
+    assert "requests of this session already wait for approval" in spoken(note)
     assert isinstance(answer, ToAgent)
     (forwarded,) = gate.from_agent(call % (3, b"b"))
     assert isinstance(forwarded, ToServer)
@@ -342,7 +342,7 @@ def test_of_many_states_the_oldest_is_good_no_more() -> None:
     assert len(gate.tick()) == 2 * (pending_approvals.MAX_SUSPENDED + 1)  # a note, and a result
     again = [re.sub(r"STATE(\d)", state, f',"requestState":"STATE{n}"') for n in (1, 2)]
     note, _ = gate.from_agent((call % (90, MODERN, again[0])).encode())
-    assert spoken(note) == "note> malformed: tools/call id=90: requestState was used already"
+    assert spoken(note) == "note> malformed: tools/call id=90: requestState was already used, or dropped for newer ones"
     (note,) = gate.from_agent((call % (90, MODERN, again[1])).encode())
     assert spoken(note).startswith("note> held")
 
@@ -357,11 +357,11 @@ def test_the_answer_to_a_call_that_was_cancelled_is_never_judged_as_anothers() -
         gate.from_agent((call % (number, "echo" if number else "secret")).encode())
         said += gate.from_agent((cancel % number).encode())
     about = f"notifications/cancelled id={MAX_CANCELLED}"
-    assert spoken(said[-1]) == f"note> limited: {about}: too many have no answer yet"
+    assert spoken(said[-1]) == f"note> limited: {about}: too many cancelled requests have no response yet"
     note, _ = gate.from_agent((call % (0, "echo")).encode())
     assert spoken(note) == "note> malformed: tools/call id=0: the id is in use"
     note, _ = gate.from_server(b'{"jsonrpc":"2.0","id":0,"result":{"content":[]}}')
-    assert spoken(note) == "note> blocked: the answer to tools/call secret id=0: no rule allows it"
+    assert spoken(note) == "note> blocked: the response to tools/call secret id=0: no rule allows it"
 
 
 def test_a_name_that_is_remembered_is_short() -> None:

@@ -59,4 +59,4 @@ def test_a_rule_that_changes_keys_makes_no_question_that_is_not_judged() -> None
     asks = '{"x":{"method":"sampling/createMessage"}}'
     answer = f'{{"jsonrpc":"2.0","id":1,"result":{{"input\u200bRequests":{asks}}}}}'
     said = [spoken(action) for action in gate.from_server(answer.encode())]
-    assert "note> blocked: the answer to tools/call a id=1: rule no-sampling" in said
+    assert "note> blocked: the response to tools/call a id=1: rule no-sampling" in said
