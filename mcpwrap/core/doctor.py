@@ -21,22 +21,22 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def good(what: str, found: str) -> Check:
-    """Return a check that found what should be."""
+    """Return a check that passed."""
     return Check(what=what, state="good", found=found)
 
 
 def warned(what: str, found: str, fix: str) -> Check:
-    """Return a check that found something to know, with which servers work."""
+    """Return a check with a warning, in spite of which servers work."""
     return Check(what=what, state="warning", found=found, fix=fix)
 
 
 def failed(what: str, found: str, fix: str) -> Check:
-    """Return a check that found something broken, or open."""
+    """Return a failed check: something is broken, or open."""
     return Check(what=what, state="failed", found=found, fix=fix)
 
 
 def unknown(what: str, why: str, fix: str) -> Check:
-    """Return a check that could not be made, which is no verdict either way."""
+    """Return a check that could not be made: it has neither passed nor failed."""
     return Check(what=what, state="unknown", found=f"could not be checked: {why}", fix=fix)
 
 
@@ -46,28 +46,28 @@ class ApproverAccounts(msgspec.Struct, frozen=True, kw_only=True):
     agents: Collection[str]  # of servers whose calls are held for approval
     members: Collection[str]  # of the group
     with_password: Collection[str]
-    same_uid: bool = False  # root wrote that agents' accounts answer without a proof
+    same_uid: bool = False  # the configuration lets agents' accounts answer without a proof
 
 
 def approver_checks(found: ApproverAccounts) -> list[Check]:
-    """Return what is to be said where a rule asks for approval. Root can always give it."""
+    """Return the checks where a rule requires approval. Root can always give it."""
     if found.same_uid:
         return [_same_uid(), *_by_others(found)]
-    return _by_others(found) or [_nobody()]
+    return _by_others(found) or [_only_root()]
 
 
 def _same_uid() -> Check:
     return warned(
         "approvals by agents' accounts",
         "`same_uid` lets them answer without a proof: each agent can approve its own calls",
-        "take it out of [approvals]; `sudo mcpwrap approvals passwd USER` gives them a proof",
+        "remove it from [approvals]; `sudo mcpwrap approvals passwd USER` gives them a proof",
     )
 
 
-def _nobody() -> Check:
+def _only_root() -> Check:
     return warned(
         "approvals",
-        "rules ask for them, and nobody but root can give one",
+        "rules require them, and only root can give one",
         f"`sudo adduser USER {APPROVERS_GROUP}`, or `sudo mcpwrap approvals passwd USER`",
     )
 
@@ -85,14 +85,14 @@ def _in_both(found: ApproverAccounts) -> set[str]:
 
 
 def _both(name: str, found: ApproverAccounts) -> Check:
-    """Say what is left of the boundary where an agent runs under an approver's account."""
+    """Return the warning on an account that runs agents and approves: what the boundary lacks."""
     worth = []
     if name in found.with_password:
-        worth.append("what runs as it can watch its password being typed")
+        worth.append("its programs can watch its password being typed")
     if name in found.members:
-        worth.append("what runs as it can approve calls of other accounts")
+        worth.append("its programs can approve calls of other accounts")
     return warned(
         f"approvals by {name}",
         f"agents run under this account too: {', and '.join(worth)}",
-        f"have an account approve that runs no agent: `sudo adduser OTHER {APPROVERS_GROUP}`",
+        f"let an account that runs no agent approve: `sudo adduser OTHER {APPROVERS_GROUP}`",
     )

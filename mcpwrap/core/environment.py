@@ -15,7 +15,7 @@ class VariableKind:
 
     names: frozenset[str]
     values: re.Pattern[str]
-    what: str  # a value is, in a message
+    what: str  # name of a value, in a message
 
 
 # gettext takes `/` in LANGUAGE for a folder of catalogs, as the C library took it in LANG.
@@ -49,15 +49,15 @@ KINDS = {"locale": _LOCALE, "time": _TIME, "display": _DISPLAY}
 
 
 def kind_of(name: str) -> VariableKind | None:
-    """Return the kind of a variable; None is one of no kind."""
+    """Return the kind of a variable; None if it has no kind."""
     return next((kind for kind in KINDS.values() if name in kind.names), None)
 
 
 def why_not(name: str, value: str) -> str:
-    """Return why an agent may not choose this value of what it `inherits`; "" if it may."""
+    """Return why an agent may not choose this value of a variable in `inherits`; "" if it may."""
     kind = kind_of(name)
     if kind is None:
-        return f"{name} is of no kind that `inherits` takes"
+        return f"{name} is not of a kind that `inherits` accepts"
     return "" if kind.values.fullmatch(value) else f"the value of {name} is not {kind.what}"
 
 
@@ -69,7 +69,7 @@ def build(
     inherited: Mapping[str, str],
     declared: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the whole environment. What the configuration declares wins over all else."""
+    """Return the whole environment. The variables of the configuration override all others."""
     always = {
         "PATH": PATH,
         "HOME": home,
@@ -84,6 +84,6 @@ def build(
 def filled_in(template: Template, text_by_key: Mapping[str, str]) -> str:
     """Return the value with each secret, or the path of its file, in its place.
 
-    In one pass: what a secret contains is never looked at again.
+    In one pass: the content of a secret is never expanded.
     """
     return "".join(part if isinstance(part, str) else text_by_key[part.secret] for part in template)

@@ -14,7 +14,7 @@ class LogRateLimit:
         self._left_out = 0
 
     def admits(self, now_s: float) -> bool:
-        """Say whether one more is written; in any second at most `max_per_s` are."""
+        """Return whether one more line may be written: in any second at most `max_per_s`."""
         times = self._written_at_s
         if len(times) == times.maxlen and now_s - times[0] < 1.0:
             self._left_out += 1
@@ -23,10 +23,10 @@ class LogRateLimit:
         return True
 
     def is_first_left_out(self) -> bool:
-        """Say whether the one just left out is the first since `take_left_out`."""
+        """Return whether the line just left out is the first since `take_left_out`."""
         return self._left_out == 1
 
     def take_left_out(self) -> int:
-        """Return how many were left out since this was last asked."""
+        """Return the number of lines left out since the last call."""
         count, self._left_out = self._left_out, 0
         return count

@@ -1,7 +1,7 @@
 """Mount layout of a wrapper, in order: agents' folders, and the names in them that are read-only.
 
-Names that an agent's own tools run code from are held: read-only, and where they are. A folder that
-leads to one is pinned, because a server that renames it could put another in its place.
+Names that an agent's own tools run code from are held: they are read-only, and cannot be moved. A
+folder that leads to one is pinned, because a server that renames it could put another in its place.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from mcpwrap.core.wire.server_files import Folder, Workspaces
 # hooks and configuration; `modules` and `worktrees` have such files of their own.
 _GIT = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
 # Names at the top of a folder from which an agent, or a program of its account, runs code without
-# being asked to. What is run on request is not among them: sources, Makefiles, package.json. An
-# agent's own folder is held as a whole. `config/agent_files/known_agents` takes no other file.
+# being asked to. Files that are run on request are not included: sources, Makefiles, package.json.
+# An agent's own folder is held as a whole. `config/agent_files/known_agents` takes no other file.
 HELD = (
     # git and its like. With HEAD a folder without `.git` can be made a bare repository. `.bare` is
     # where worktrees side by side have theirs, and `.gitconfig` what `include.path` mostly names.
@@ -23,13 +23,13 @@ HELD = (
     ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo/config.toml",
     ".jj/workspace-config.toml", ".jj/repo/store/git_target",
     *(f".jj/repo/store/git/{name}" for name in _GIT),
-    # what the hooks of git run
+    # programs that the hooks of git run
     ".githooks", ".git-hooks", ".hooks", ".husky", ".pre-commit-config.yaml",
     ".pre-commit-config.yml", "prek.toml", ".overcommit.yml", ".trunk",
     "lefthook.yml", "lefthook.yaml",
     "lefthook.json", "lefthook.toml", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook.yml",
     ".lefthook.yaml", ".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook",
-    # shells, when somebody enters the folder. `.config` has mise's, lefthook's and others' too.
+    # shells, when a user enters the folder. `.config` has mise's, lefthook's and others' too.
     ".envrc", ".direnv", ".config", "mise.toml", "mise.local.toml", "mise", ".mise.toml",
     ".mise.local.toml", ".mise", ".miserc.toml", ".tool-versions", ".autoenv", ".autoenv.zsh",
     "flake.nix", "flake.lock", "shell.nix", "devenv.nix", "devenv.local.nix", "devenv.yaml",
@@ -55,20 +55,20 @@ HELD = (
     # interpreters, when they are started in the folder
     ".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".octaverc",
 )  # fmt: skip
-# What agents read as a person's instructions: what a server writes there, all later sessions obey.
+# Files that agents read as a person's instructions: all later sessions obey what a server writes.
 INSTRUCTIONS = (
     "AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
     "QWEN.md", "WARP.md", "AmazonQ.md", "CRUSH.md", "CRUSH.local.md", ".rules", ".cursorrules",
     ".windsurfrules", ".goosehints", ".roorules", ".kilocoderules", ".continuerules",
     ".augment-guidelines", ".openhands_instructions", ".agent.md",
-    # in other letters, which Crush reads as well
+    # in other capitals, which Crush reads as well
     "agents.md", "Agents.md", "gemini.md", "crush.md", "crush.local.md", "Crush.md",
     "Crush.local.md",
 )  # fmt: skip
 
 
-REPORTS = "/run/mcpwrap/ws"  # in the wrapper's view alone
-REPORT = f"{REPORTS}/refused"  # why they cannot be shown; empty when they are
+REPORTS = "/run/mcpwrap/ws"  # in the wrapper's mount namespace alone
+REPORT = f"{REPORTS}/refused"  # why workspaces cannot be shown; empty if they are
 
 
 class MountKind(Enum):
@@ -82,14 +82,14 @@ class MountKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMount:
-    """One mount. A pinned or held path need not be there."""
+    """One mount. A pinned or held path need not exist."""
 
     path: str
     kind: MountKind
 
 
 def layers(workspaces: Workspaces) -> list[WorkspaceMount]:
-    """Return the mounts in the order in which they are made: what lies deeper comes later."""
+    """Return the mounts in the order in which they are made: deeper paths come later."""
     names: tuple[str, ...] = HELD if workspaces.protect else ()
     if workspaces.protect_instructions:
         names += INSTRUCTIONS
@@ -107,7 +107,7 @@ def layers(workspaces: Workspaces) -> list[WorkspaceMount]:
 
 
 def is_held(path: str) -> bool:
-    """Say whether `protect` holds this path, from the top of a folder, or a folder it lies in."""
+    """Return whether `protect` holds this path, relative to a workspace, or a folder above it."""
     return any(path == name or is_below(path, name) for name in HELD)
 
 
@@ -122,7 +122,7 @@ def linked(workspaces: Workspaces, target: str) -> list[WorkspaceMount]:
         return []
     writable = [folder.path for folder in workspaces.folders if folder.is_writable]
     if any(path == target or is_below(path, target) for path in writable):
-        raise ValueError("it leads to a folder in which the server writes")
+        raise ValueError("it leads to a folder that the server can write to")
     around = [folder for folder in workspaces.folders if is_below(target, folder.path)]
     innermost = max(around, key=lambda folder: len(folder.path), default=None)
     if innermost is None or not innermost.is_writable:
@@ -131,7 +131,7 @@ def linked(workspaces: Workspaces, target: str) -> list[WorkspaceMount]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Say whether a path lies in a folder; it is not itself in it."""
+    """Return whether a path lies in a folder; a folder does not lie in itself."""
     return path.startswith(f"{folder}/")
 
 
@@ -143,7 +143,7 @@ def _held(folder: Folder, names: tuple[str, ...]) -> Iterator[WorkspaceMount]:
 
 
 def _pins(folder: str, path: str) -> Iterator[WorkspaceMount]:
-    """Yield every folder between the two."""
+    """Yield a pin for every folder between the two."""
     *between, _ = path.removeprefix(f"{folder}/").split("/")
     for count in range(1, len(between) + 1):
         yield WorkspaceMount("/".join([folder, *between[:count]]), MountKind.PIN)

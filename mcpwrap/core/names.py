@@ -21,15 +21,15 @@ OAUTH_KEY = "MCPWRAP_OAUTH_KEY"
 
 
 def is_server_name(untrusted_name: str) -> bool:
-    """Say whether this is a name that is safe as a file, unit instance and account name."""
+    """Return whether this name is safe as a file, unit instance and account name."""
     return _NAME.fullmatch(untrusted_name) is not None
 
 
 def server_name_for(untrusted_name: str, taken: Collection[str] = ()) -> str:
-    """Return a name for a server that somebody calls otherwise: `my-server` for `My Server!`.
+    """Return a valid name for a server that has another one: `my-server` for `My Server!`.
 
-    Letters lose their accents, and what no name can have becomes `-`. If the name is among `taken`
-    it gets a number, from 2 on.
+    Letters lose their accents, and characters that no name can have become `-`. If the name is
+    among `taken` it gets a number, from 2 on.
     """
     plain = unicodedata.normalize("NFKD", untrusted_name).encode("ascii", "ignore").decode()
     base = _NO_NAME.sub("-", plain.lower()).strip("-_")
@@ -52,26 +52,26 @@ def account_of(name: str) -> str:
 def preferred_uid(name: str) -> int:
     """Return the UID that `name` gets unless another account has it: 20000 to 39999.
 
-    Names collide: of 50, two share a UID with a chance of 6 %. The registry settles it.
+    Names can collide: of 50, two share a UID with a probability of 6 %. The registry resolves that.
     """
     digest = hashlib.sha256(name.encode()).digest()
     return FIRST_UID + int.from_bytes(digest, "big") % (LAST_UID - FIRST_UID + 1)
 
 
 def egress_address(uid: int) -> str:
-    """Return the loopback address that is this wrapper's way out: 127.77.0.0 to 127.77.78.31.
+    """Return the egress address of this wrapper, on loopback: 127.77.0.0 to 127.77.78.31.
 
-    By an address and not a port, so that the unit's own IPAddressAllow= says the same once more.
+    It is an address and not a port, so that the unit's own IPAddressAllow= enforces the same again.
     """
     high, low = divmod(uid - FIRST_UID, 256)
     return f"127.77.{high}.{low}"
 
 
 def health_address(instance: str) -> str:
-    """Return where an instance of Squid, for example `proxy-1`, is asked whether it answers.
+    """Return the address at which a Squid instance, for example `proxy-1`, is probed.
 
-    From 127.77.128.0 on those that see names, from 127.77.192.0 on those that open TLS, so that the
-    packet rules can keep the two kinds apart. Beyond the egress addresses of wrappers.
+    Instances that see names are from 127.77.128.0 on, those that open TLS from 127.77.192.0 on, so
+    that the packet rules can distinguish the two kinds. Egress addresses of wrappers end before.
     """
     kind, _, number = instance.rpartition("-")
     high, low = divmod(int(number), 256)

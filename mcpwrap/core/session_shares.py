@@ -15,29 +15,30 @@ class Holder:
 
 
 def refusal(server: str, admission: AccessRule, uid: int, holders: Collection[Holder]) -> str:
-    """Return why an account may open no further session; "" if it may, as far as shares go.
+    """Return why an account may open no further session by its fair share; "" if it may.
 
     `holders` has one element for each open session of the server. An account without a session is
-    never refused here: the places are kept for such accounts. That all places are in use is for the
-    wrapper to say.
+    never refused here: the sessions are reserved for such accounts. The wrapper refuses a session
+    when all are in use.
     """
-    mine = sum(holder.uid == uid for holder in holders)
-    if not admission.sessions or not mine:
+    count = sum(holder.uid == uid for holder in holders)
+    if not admission.sessions or not count:
         return ""
     reserved = _reserved(admission, uid, holders)
     if not reserved or admission.sessions - len(holders) > reserved:
         return ""
     return (
-        f"{mine} of {admission.sessions} sessions of {server!r} are this account's, and the rest "
-        "is kept for its other accounts: close a session, or have the operator raise `sessions`"
+        f"this account has {count} of the {admission.sessions} sessions of {server!r}, and the "
+        "rest is reserved for its other accounts: close a session, or ask the operator to raise "
+        "`sessions` [E-SESSION-FAIR-SHARE]"
     )
 
 
 def _reserved(admission: AccessRule, uid: int, holders: Collection[Holder]) -> int:
-    """Return how many places are kept: one for each other account without a session.
+    """Return how many sessions are reserved: one for each other account without a session.
 
-    Where no group's members could be listed, each group counts as one account. At most half of all
-    places are kept.
+    If the members of no group could be listed, each group counts as one account. At most half of
+    all sessions are reserved.
     """
     others = [holder for holder in holders if holder.uid != uid]
     accounts = {*admission.uids, *admission.members} - {uid, *(one.uid for one in others)}

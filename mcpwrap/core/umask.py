@@ -1,13 +1,13 @@
 """File mode creation mask (umask) of a server: permission bits that its new files lack.
 
 It masks bits of group and others, and never the owner's. The owner is the server's own account,
-which could not read what it has just written; and in a home that lasts, one agent could leave that
-to the others. Source: umask(2).
+which could then not read what it has just written; and in a persistent home, one agent could leave
+such files to the others. Source: umask(2).
 """
 
 import re
 
-STRICT = 0o077  # as the unit of a wrapper has it
+STRICT = 0o077  # as in the unit of a wrapper
 _TEXT = re.compile(r"0?[0-7]{3}")
 _OWNER = 0o700
 
@@ -21,21 +21,21 @@ def parse(untrusted: str) -> int:
 
     Raises:
         OwnerMaskedError: it takes rights from the owner.
-        ValueError: it is no mask.
+        ValueError: it is not a mask.
     """
     if not _TEXT.fullmatch(untrusted):
-        raise ValueError("a umask is three octal digits")
+        raise ValueError("a umask must be three octal digits")
     mask = int(untrusted, 8)
     if mask & _OWNER:
-        raise OwnerMaskedError("a umask takes no rights from the owner")
+        raise OwnerMaskedError("a umask must not take rights from the owner")
     return mask
 
 
 def of_agent(mask: int) -> int:
-    """Return the mask for a server of an agent that has this one."""
+    """Return the mask for a server whose agent has this mask."""
     return mask & ~_OWNER & 0o777
 
 
 def text(mask: int) -> str:
-    """Return it as `parse` reads it, and as shells show it."""
+    """Return the mask as `parse` reads it, and as shells print it."""
     return f"{mask:04o}"

@@ -48,7 +48,7 @@ class InFlight:
         self._open[request_id] = context
 
     def take(self, request_id: Id) -> RequestContext | None:
-        """Remove and return the request that is answered; None if there is none of this id."""
+        """Remove and return the request that is answered; None if no request has this id."""
         return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
 
     def has_open(self) -> bool:

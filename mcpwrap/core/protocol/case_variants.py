@@ -18,29 +18,29 @@ _IN_RESULTS = """
     message messages prompts protocolVersion resources resourceTemplates result resultType skills
     status statusMessage structuredContent tools
 """
-_IN_QUESTIONS = """
+_IN_INPUT_REQUESTS = """
     elicitationId includeContext maxTokens metadata mode modelPreferences requestedSchema
     systemPrompt temperature toolChoice url
 """
-_JUDGED = frozenset(f"{_IN_REQUESTS} {_IN_RESULTS} {_IN_QUESTIONS}".split())
+_JUDGED = frozenset(f"{_IN_REQUESTS} {_IN_RESULTS} {_IN_INPUT_REQUESTS}".split())
 _CASEFOLDED = frozenset(map(str.casefold, _JUDGED))
 _FOLDED = frozenset({*map(folded, _JUDGED), ANY})
-# By this name the official Python client reads questions that were not judged. Other keys with `_`
-# are common in results, and rules on results look at all keys alike.
-_QUESTIONS = folded("inputRequests")
+# By its own name for this key the official Python client reads requests that were not judged.
+# Other keys with `_` are common in results, and result rules look at all keys alike.
+_INPUT_REQUESTS = folded("inputRequests")
 
 
 def has_case_variant(keys: Collection[str]) -> bool:
-    """Say whether a key of a request's params is in another spelling than MCP has it in."""
-    # Nearly all have none but these.
+    """Return whether a key of a request's params is a variant spelling of an MCP key."""
+    # Nearly all requests have only these keys.
     return not _JUDGED.issuperset(keys) and any(
         key not in _JUDGED and folded(key) in _FOLDED for key in keys
     )
 
 
 def has_case_variant_in_result(keys: Collection[str]) -> bool:
-    """Say whether a key of a result, an error or a tool is in other letters than MCP has it in."""
+    """Return whether a key of a result, an error or a tool is a case variant of an MCP key."""
     return not _JUDGED.issuperset(keys) and any(
-        key not in _JUDGED and (key.casefold() in _CASEFOLDED or folded(key) == _QUESTIONS)
+        key not in _JUDGED and (key.casefold() in _CASEFOLDED or folded(key) == _INPUT_REQUESTS)
         for key in keys
     )

@@ -13,52 +13,53 @@ _MIXES = (
     frozenset({"LATIN", "CJK", "BOPOMOFO"}),
     frozenset({"LATIN", "CJK", "HANGUL"}),
 )
-# First words of character names that are not a script: letters and digits of several scripts.
 _EMOJI_SELECTORS = "\ufe0e\ufe0f\u200d"
+# First words of character names that are not a script: letters and digits of several scripts.
 _COMMON = frozenset({"DIGIT", "EXTENDED", "IDEOGRAPHIC", "MICRO", "MODIFIER"})
-# NFKC takes them apart or for a Greek letter, and keyboards write no other: the Thai and Lao vowel
-# AM, and the micro sign.
+# NFKC decomposes them or makes them a Greek letter, and keyboards type no other form: the Thai and
+# Lao vowel AM, and the micro sign.
 _AS_TYPED = str.maketrans("", "", "\u0e33\u0eb3\u00b5")
 
 
 def why_deceptive(name: str) -> str:
-    """Return why a name can be taken for another, by people or by servers; "" if it cannot.
+    """Return why people or servers can mistake a name for another; "" if they cannot.
 
-    Words are judged each by itself: one in Cyrillic may stand beside one in Latin.
+    Each word is judged by itself: a Cyrillic one may stand beside a Latin one.
     """
     if name.isascii() and name.isprintable() and name == name.strip():
         return ""
     if has_control_characters(name):
         return "a control character"
     if name != name.strip():
-        return "a space at an end"
+        return "a leading or trailing space"
     seen = _without_emoji_selectors(name)
     if visible(seen) != seen or not seen.isprintable():
-        return "a character that is not seen"
+        return "an invisible character"
     words = "".join(char if _is_of_a_word(char) else " " for char in name)
     letters = words.translate(_AS_TYPED)
     if (
         not unicodedata.is_normalized("NFC", name)
         or unicodedata.normalize("NFKC", letters) != letters
     ):
-        return "a character that stands for another (NFKC)"
+        return "a character that is equivalent to another (NFKC)"
     return "" if all(map(_is_one_script, words.split())) else "letters of two scripts"
 
 
 def told_apart(name: str) -> str:
     r"""Return a name for people, on one line; one that is not ASCII is followed by its escapes.
 
-    So Cyrillic U+0441 U+043E U+0440 U+0443 is told from `copy`: `… (\u0441\u043e\u0440\u0443)`.
+    They distinguish Cyrillic U+0441 U+043E U+0440 U+0443 from `copy`:
+    `… (\u0441\u043e\u0440\u0443)`.
     """
     line = visible(json.dumps(name, ensure_ascii=False)[1:-1])
     if name.isascii():
         return line
-    # Not by the codec's name: the first use of that opens a file, which a session may not.
+    # Not by the codec's name: its first use opens a file, which a session's process must not do.
     return f"{line} ({unicode_escape_encode(name)[0].decode()})"
 
 
 def _without_emoji_selectors(name: str) -> str:
-    """Return a name without the selectors and joiners that stand behind a symbol, as in emoji."""
+    """Return a name without the selectors and joiners that follow a symbol, as in emoji."""
     kept: list[str] = []
     for char in name:
         is_selector = char in _EMOJI_SELECTORS and kept
@@ -78,5 +79,5 @@ def _is_one_script(word: str) -> bool:
 
 
 def _script(letter: str) -> str:
-    # Python does not know the names of Tangut's letters.
+    # Python has no names of Tangut's letters.
     return unicodedata.name(letter, "TANGUT").replace("-", " ").split(" ", 1)[0]

@@ -1,6 +1,6 @@
 """Line framing of a byte stream, with a bound on the length of a line."""
 
-# A file of 48 MB as base64 inside one line; past this it is no message. Newline included.
+# A file of 48 MB as base64 inside one line; a longer line is not a message. Newline included.
 MAX_LINE_BYTES = 64 * 1024 * 1024 + 1
 
 
@@ -13,7 +13,7 @@ class LineBuffer:
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_line_bytes = max_line_bytes
-        # One array, however small the pieces are: an object for each would cost thirty times that.
+        # One array, however small the pieces are: an object for each would take 30 times as much.
         self._partial = bytearray()
 
     def feed(self, chunk: bytes) -> bytes | bytearray:
@@ -23,7 +23,7 @@ class LineBuffer:
             LineTooLongError: a line is over the bound, finished or not.
         """
         if not self._partial and len(chunk) <= self._max_line_bytes and chunk.endswith(b"\n"):
-            return chunk  # as nearly always
+            return chunk  # the usual case
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._keep(chunk)
@@ -34,14 +34,14 @@ class LineBuffer:
         if not self._partial:
             self._keep(chunk[end:])
             return chunk[:end]
-        # Handed over, not copied: it may be most of what the process may use.
+        # Handed over, not copied: it may be most of the memory that the process may use.
         whole, self._partial = self._partial, bytearray(chunk[end:])
         whole += chunk[:end]
         self._check(len(self._partial))
         return whole
 
     def rest(self) -> bytes:
-        """Return what came after the last newline, once the stream has ended."""
+        """Return the bytes after the last newline, once the stream has ended."""
         return bytes(self._partial)
 
     def _keep(self, rest: bytes) -> None:

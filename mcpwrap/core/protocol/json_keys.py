@@ -3,10 +3,10 @@
 A parser ends a C string at NUL (json-c), ignores case (encoding/json of Go), fills a field by its
 name as well as by its alias (Pydantic: `task_id` for `taskId`), trims, or normalises to NFKC.
 
-Refused in an agent's message is a key that means something to a language or a parser: `__proto__`
+A key that has a meaning in a language or a parser is refused in an agent's message: `__proto__`
 sets what an object inherits (ECMA-262 section B.2.2.1), `__class__` and its relatives lead out of a
-Python object, `json_class` names the class of which JSON.load of Ruby makes an object, and what
-stands under a private key of serde_json is, built with `raw_value`, read as JSON again.
+Python object, `json_class` names the class of which JSON.load of Ruby makes an object, and
+serde_json, if built with `raw_value`, parses the value of its private key as JSON again.
 """
 
 import re
@@ -22,20 +22,20 @@ _OF_LANGUAGES = re.compile(
 )
 _ASCII_SEPARATORS = dict.fromkeys(map(ord, "_-" + "".join(map(chr, (*range(33), 127)))))
 _SEPARATORS = frozenset({"Cc", "Cf", "Pc", "Pd", "Zl", "Zp", "Zs"})  # general categories
-# Longer ones take time by the square of their length, and no key of MCP or of a policy is as long.
+# Longer ones take quadratic time, and no key of MCP or of a policy is as long.
 _MAX_FOLDED_CHARS = 256
-ANY = "\0any"  # the form of a key that may have any
+ANY = "\0any"  # folded form of a key that may equal any other
 _MAX_REMEMBERED = 4096
 _MAX_REMEMBERED_CHARS = 128
 
 
 def flaw(value: object, encoded: bytes) -> str:
-    """Return why the keys of a value are not to be forwarded, "" if they may be.
+    """Return why the keys of a value must not be forwarded; "" if they may be.
 
-    `encoded` is the value as `strict_json.encode` writes it, where `":` ends keys alone. Bytes are
-    searched fastest for one, given as a number, and much faster for up to five than for more.
+    `encoded` is the value as `strict_json.encode` writes it, in which `":` ends only keys. A search
+    in bytes is fastest for one byte, given as a number, and much faster for up to 5 than for more.
     """
-    # A control character is an escape there, DEL, or follows the first byte of those of C1.
+    # There a control character is an escape, is DEL, or begins with the first byte of C1's.
     may_have_control = _BACKSLASH in encoded or _DEL in encoded or _C1 in encoded
     if may_have_control and _has_a_control_character(value):
         return "a key has a control character"
@@ -45,12 +45,12 @@ def flaw(value: object, encoded: bytes) -> str:
         or (_DOLLAR in encoded and b"$serde_json" in encoded)
     )
     if may_be_of_language and _has_a_key_of_a_language(value, encoded):
-        return "a key has a meaning of its own in some language"
+        return "a key has a special meaning in a programming language"
     return ""
 
 
 def has_control_characters(text: str) -> bool:
-    """Say whether a text has a character of C0 or C1, or DEL."""
+    """Return whether a text has a character of C0 or C1, or DEL."""
     return not text.isprintable() and _CONTROL.search(text) is not None
 
 
@@ -77,7 +77,7 @@ def _has_a_key_of_a_language(value: object, encoded: bytes) -> bool:
 
 
 def _leads_to_a_prototype(inner: dict[str, object]) -> bool:
-    """Say whether a merge of this object into another one changes what all objects inherit."""
+    """Return whether a merge of this object into another one changes what all objects inherit."""
     constructor = inner.get("constructor")
     return isinstance(constructor, dict) and "prototype" in constructor
 
@@ -96,10 +96,10 @@ def _fold(key: str) -> str:
 
 
 class _Folded(dict[str, str]):
-    """Cache of folded keys, by key. A dict, since each judgement looks up every key anew."""
+    """Cache of folded keys, by key. A dict, because each judgement looks up every key anew."""
 
     def __missing__(self, key: str) -> str:
-        """Fold, and forget all rather than grow: an agent can think up any number of keys."""
+        """Fold a key; clear a full cache, since an agent can invent any number of keys."""
         form = _fold(key)
         if len(key) <= _MAX_REMEMBERED_CHARS:
             if len(self) >= _MAX_REMEMBERED:
@@ -108,6 +108,6 @@ class _Folded(dict[str, str]):
         return form
 
 
-# What all spellings of a key have in common that some parser takes for this one: case, forms of
-# compatibility, space, `_`, `-` and what is not seen make no difference.
+# The form that all spellings share which some parser takes for this key: case, compatibility forms,
+# space, `_`, `-` and invisible characters make no difference.
 folded = _Folded().__getitem__

@@ -1,3 +1,3 @@
-"""JSON value as it is in Python."""
+"""Python type of a JSON value."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

@@ -1,7 +1,7 @@
 """JSON-RPC parser for one line of bytes (https://www.jsonrpc.org/specification).
 
-The forwarded text is the decoded message, encoded again: never the bytes as they came, in which
-another parser might find another message.
+The forwarded text is the decoded message, encoded again: never the received bytes, in which another
+parser might find another message.
 """
 
 from enum import Enum
@@ -23,7 +23,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_ID_CHARS = 256
-MAX_BATCH = 1024  # messages; the official SDKs write one to a line
+MAX_BATCH = 1024  # messages; the official SDKs write one on each line
 MAX_ID = 2**53 - 1  # RFC 8259 section 6: past it, JavaScript takes two numbers for one
 
 
@@ -76,8 +76,8 @@ class Decoded(msgspec.Struct, frozen=True):
 class Malformed(msgspec.Struct, frozen=True):
     """Line that is not a message, and the reason.
 
-    `id` is that of an agent's request: the malformed line itself, or the one it was to answer. None
-    if it cannot be read, and where it would be one of the server's.
+    `id` is the id of an agent's request: of the malformed line itself, or of the one that it was to
+    answer. None if it cannot be read, or if the request would be the server's.
     """
 
     code: int
@@ -92,9 +92,9 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class InvalidBatch(msgspec.Struct, frozen=True):
-    """Refused array: empty, too long, or where there are no batches.
+    """Refused array: empty, too long, or in a revision without batches.
 
-    Nothing in it is a message; `answers` are the ids of the requests that it would have answered.
+    Its elements are not judged; `answers` are the ids of the requests that it would have answered.
     """
 
     answers: tuple[Id, ...]
@@ -103,14 +103,14 @@ class InvalidBatch(msgspec.Struct, frozen=True):
 def decode(
     line: bytes, sender: Sender, max_batch: int
 ) -> Decoded | Batch | InvalidBatch | Malformed:
-    """Read one line, in which up to `max_batch` messages may be together; 0 where none may.
+    """Parse one line, which may be a batch of up to `max_batch` messages; with 0 it may not.
 
-    Keys that come twice are refused: an agent's anywhere, a server's on top. Further down a
-    server's collapse into the last, since some servers do write them. So are an agent's keys that
-    are others to some servers (`json_keys.flaw`).
+    Repeated keys are refused: at any depth in an agent's line, at the top in a server's. Further
+    down in a server's line the last one counts, since some servers do repeat keys. An agent's keys
+    that are others to some servers (`json_keys.flaw`) are refused too.
     """
     if not max_batch and sender is Sender.AGENT and line.lstrip().startswith(b"["):
-        return InvalidBatch(())  # nobody waits for an answer in it, so it need not even be read
+        return InvalidBatch(())  # no agent waits for a response in it, so it is not even parsed
     try:
         value = strict_json.decode(line)
     except TooDeepError:
@@ -118,7 +118,7 @@ def decode(
         return Malformed(INVALID_REQUEST, f"nested deeper than {MAX_DEPTH}", found)
     except NotJsonError:
         found = _concerned(strict_json.salvage(line), sender)
-        return Malformed(PARSE_ERROR, "not JSON in UTF-8 that all read alike", found)
+        return Malformed(PARSE_ERROR, "not JSON in UTF-8 that all parsers read alike", found)
     return _read_line(line, value, sender, max_batch)
 
 
@@ -129,7 +129,7 @@ def _read_line(
         return InvalidBatch(_answers_in(value, sender))
     json = encode(value)
     if line != json and _REPEATS[sender](line, json):
-        return Malformed(INVALID_REQUEST, "a key comes twice", _concerned(value, sender))
+        return Malformed(INVALID_REQUEST, "a key is repeated", _concerned(value, sender))
     if sender is Sender.AGENT and (flaw := json_keys.flaw(value, json)):
         return Malformed(INVALID_REQUEST, flaw, _concerned(value, sender))
     if isinstance(value, list):
@@ -149,14 +149,14 @@ _REPEATS = {
     Sender.SERVER: strict_json.repeats_a_top_key,
 }
 _VERSION = "2.0"
-# A key too many, too few or in other capitals makes a set that is none of these.
+# With a key too many, too few or in other capitals a set is not one of these.
 _NOTIFICATION = [frozenset({"jsonrpc", "method"}), frozenset({"jsonrpc", "method", "params"})]
 _REQUEST = [keys | {"id"} for keys in _NOTIFICATION]
 _RESULT = frozenset({"jsonrpc", "id", "result"})
 _FAILURE = frozenset({"jsonrpc", "id", "error"})
 
 
-class _NoMessageError(ValueError):
+class _MalformedError(ValueError):
     def __init__(self, reason: str, code: int = INVALID_REQUEST) -> None:
         super().__init__(reason)
         self.code = code
@@ -165,15 +165,15 @@ class _NoMessageError(ValueError):
 def _read(value: Json, json: bytes, sender: Sender) -> Decoded | Malformed:
     try:
         return Decoded(_message(value), json)
-    except _NoMessageError as error:
+    except _MalformedError as error:
         return Malformed(error.code, str(error), _concerned(value, sender))
 
 
 def _message(value: Json) -> Message:
     if not isinstance(value, dict):
-        raise _NoMessageError("a message is an object")
+        raise _MalformedError("a message must be an object")
     if value.get("jsonrpc") != _VERSION:
-        raise _NoMessageError(f'"jsonrpc" is not "{_VERSION}"')
+        raise _MalformedError(f'"jsonrpc" is not "{_VERSION}"')
     keys = frozenset(value)
     if keys in _REQUEST:
         return Request(_id(value), _method(value), _params(value))
@@ -183,13 +183,14 @@ def _message(value: Json) -> Message:
         return Result(_id(value), value["result"])
     if keys == _FAILURE:
         return Failure(_id(value), _error(value))
-    raise _NoMessageError("its keys are of no request, notification, result or error")
+    raise _MalformedError("its keys are not those of a request, notification, result or error")
 
 
 def as_id(value: Json) -> Id | None:
-    """Return a value that is an id; True is an int to Python and 1.0 equals 1, but neither is.
+    """Return the value if it is a valid id, else None.
 
-    Nor is a text with a NUL, where some servers end it: they would answer another request.
+    True is an int to Python and 1.0 equals 1, but neither is an id. Nor is a text with a NUL, at
+    which some servers end it: they would answer another request.
     """
     if isinstance(value, str):
         return value if len(value) <= MAX_ID_CHARS and value.isprintable() else None
@@ -201,8 +202,8 @@ def as_id(value: Json) -> Id | None:
 def _id(value: dict[str, Json]) -> Id:
     found = as_id(value.get("id"))
     if found is None:
-        raise _NoMessageError(
-            f"an id is an integer or a printable text of up to {MAX_ID_CHARS} characters"
+        raise _MalformedError(
+            f"an id must be an integer or a printable string of at most {MAX_ID_CHARS} characters"
         )
     return found
 
@@ -210,30 +211,30 @@ def _id(value: dict[str, Json]) -> Id:
 def _method(value: dict[str, Json]) -> str:
     method = value["method"]
     if not isinstance(method, str):
-        raise _NoMessageError("a method is a text")
+        raise _MalformedError("a method must be a string")
     if not method.isprintable() and json_keys.has_control_characters(method):
-        raise _NoMessageError("a method has no control characters")
+        raise _MalformedError("a method must not have control characters")
     return method
 
 
 def _params(value: dict[str, Json]) -> dict[str, Json]:
     params = value.get("params", {})
     if not isinstance(params, dict):
-        raise _NoMessageError("params are an object", INVALID_PARAMS)
+        raise _MalformedError("params must be an object", INVALID_PARAMS)
     return params
 
 
 def _error(value: dict[str, Json]) -> dict[str, Json]:
     error = value["error"]
     if not isinstance(error, dict):
-        raise _NoMessageError("an error is an object")
+        raise _MalformedError("an error must be an object")
     if type(error.get("code")) is not int or not isinstance(error.get("message"), str):
-        raise _NoMessageError("an error has a number as its code, and a message")
+        raise _MalformedError("an error must have an integer as its code, and a message")
     return error
 
 
 def _concerned(value: Json, sender: Sender) -> Id | None:
-    """Return the request of the agent's that a malformed line is, or was to answer."""
+    """Return the id of the agent's request that a malformed line is, or was to answer."""
     if not isinstance(value, dict):
         return None
     match sender:
@@ -252,11 +253,11 @@ def without(params: dict[str, Json], *keys: str) -> dict[str, Json]:
 
 
 def error_response(request_id: Id | None, code: int, message: str, data: Json = None) -> bytes:
-    """Return a JSON-RPC error; without an id it answers what could not be read."""
-    told: dict[str, Json] = {"code": code, "message": message}
+    """Return a JSON-RPC error; its id is null if that of the request could not be read."""
+    error: dict[str, Json] = {"code": code, "message": message}
     if data is not None:
-        told["data"] = data
-    return encode({"jsonrpc": "2.0", "id": request_id, "error": told})
+        error["data"] = data
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
 def result_response(request_id: Id, value: Json) -> bytes:

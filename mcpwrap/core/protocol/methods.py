@@ -14,7 +14,7 @@ from mcpwrap.core.protocol.json_value import Json
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
 _VERSION_FOLDED = folded(PROTOCOL_VERSION)
 BATCHES_IN = "2025-03-26"  # the one revision that has them
-URL_ELICITATION_REQUIRED = -32042  # an error of 2025-11-25, with URLs that the agent is to open
+URL_ELICITATION_REQUIRED = -32042  # error of 2025-11-25, with URLs that the agent is to open
 
 INITIALIZE = "initialize"
 DISCOVER = "server/discover"
@@ -29,7 +29,7 @@ CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOG = "notifications/message"
 TASK_STATE = "notifications/tasks"
-TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25, without results
+TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25; it has no results
 
 
 class ProtocolEra(Enum):
@@ -42,9 +42,9 @@ class ProtocolEra(Enum):
 class PolicyScope(Enum):
     """Scope of the policy on a method."""
 
-    FORWARD = "forward"  # nothing: no session lives without it
-    BY_RULE = "by rule"  # only what a rule says; `default: block` is about what does something
-    JUDGE = "judge"  # its default too
+    FORWARD = "forward"  # not at all: no session works without the method
+    BY_RULE = "by rule"  # only by a rule; `default: block` is for methods that do something
+    JUDGE = "judge"  # by rules and the default
 
 
 _BOTH = frozenset(ProtocolEra)
@@ -52,9 +52,9 @@ _HANDSHAKE = frozenset({ProtocolEra.HANDSHAKE})
 _MODERN = frozenset({ProtocolEra.MODERN})
 
 _AGENT_REQUESTS: Mapping[str, tuple[frozenset[ProtocolEra], PolicyScope]] = {
-    INITIALIZE: (_BOTH, PolicyScope.FORWARD),  # a modern server says itself that it has none
+    INITIALIZE: (_BOTH, PolicyScope.FORWARD),  # a modern server refuses it itself
     "ping": (_HANDSHAKE, PolicyScope.FORWARD),
-    DISCOVER: (_BOTH, PolicyScope.FORWARD),  # a server says itself which envelope it wants
+    DISCOVER: (_BOTH, PolicyScope.FORWARD),  # a server reports itself which envelope it requires
     TOOLS_LIST: (_BOTH, PolicyScope.BY_RULE),
     TOOLS_CALL: (_BOTH, PolicyScope.JUDGE),
     PROMPTS_LIST: (_BOTH, PolicyScope.BY_RULE),
@@ -84,7 +84,7 @@ _AGENT_NOTIFICATIONS: Mapping[str, PolicyScope] = {
     CANCELLED: PolicyScope.FORWARD,
     PROGRESS: PolicyScope.FORWARD,
     "notifications/roots/list_changed": PolicyScope.BY_RULE,
-    TASK_STATUS: PolicyScope.BY_RULE,  # of a task that the server made the agent do
+    TASK_STATUS: PolicyScope.BY_RULE,  # of a task that the server gave to the agent
 }
 # In the handshake era only; since 2026-07-28 they travel within results.
 _SERVER_REQUESTS: Mapping[str, PolicyScope] = {
@@ -110,29 +110,30 @@ _SERVER_NOTIFICATIONS: Mapping[str, PolicyScope] = {
     TASK_STATUS: PolicyScope.BY_RULE,
     TASK_STATE: PolicyScope.BY_RULE,
 }
-# What a server may have the agent do from within a result (`inputRequests`).
+# Requests that a server may embed in a result (`inputRequests`).
 INPUT_REQUESTS = frozenset({"sampling/createMessage", ELICITATION, "roots/list"})
-# What may come back with a question first, and come again with the answer (MRTR of 2026-07-28).
+# Requests that a server may answer with input requests, to be retried with the responses (MRTR of
+# 2026-07-28).
 IN_ROUNDS = frozenset({TOOLS_CALL, "prompts/get", "resources/read"})
-# The results that hold what somebody else may have written, so that the policy sees them.
+# Methods whose results may hold text of a third party, so that the policy judges them.
 CONTENT = frozenset(
     {
         TOOLS_CALL, "resources/read", "prompts/get", "skills/get", "completion/complete",
         "tasks/cancel", TASKS_GET, TASKS_RESULT,
     }
 )  # fmt: skip
-# Those in which the server says what it is and has; agents put it before their model.
+# Methods whose results describe the server and what it has; agents put that before their model.
 DESCRIPTIONS = frozenset(
     {
         INITIALIZE, DISCOVER, TOOLS_LIST, PROMPTS_LIST, "resources/list",
         "resources/templates/list", "resources/directory/read", "skills/list", "tasks/list",
     }
 )  # fmt: skip
-TEXT_NOTIFICATIONS = frozenset({LOG, PROGRESS})  # judged as results, as nobody asked for them
+TEXT_NOTIFICATIONS = frozenset({LOG, PROGRESS})  # judged as results, but unrequested
 JUDGED_RESULTS = CONTENT | DESCRIPTIONS | TEXT_NOTIFICATIONS
 TASK_RESULTS = frozenset({TASKS_GET, TASKS_RESULT})  # of a tool that was called before
-CALL_RESULTS = frozenset({TOOLS_CALL, TASKS_RESULT})  # in the form that a tool's has
-# Where a request says what it is about; a text, or the request is refused.
+CALL_RESULTS = frozenset({TOOLS_CALL, TASKS_RESULT})  # with a result in the form of a tool's
+# The param with the target of a request; it must be a string, or the request is refused.
 TARGET_KEY: Mapping[str, str] = {
     TOOLS_CALL: "name",
     "prompts/get": "name",
@@ -149,7 +150,7 @@ _NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
 
 
 def era_of(params: Mapping[str, Json]) -> ProtocolEra:
-    """Return the era of a request by its envelope: a client of before 2026-07-28 has none."""
+    """Return the era of a request by its envelope: a client of before 2026-07-28 sends none."""
     return ProtocolEra.HANDSHAKE if revision_of(params) is None else ProtocolEra.MODERN
 
 
@@ -163,7 +164,7 @@ def revision_of(params: Mapping[str, Json]) -> str | None:
 
 
 def has_odd_envelope(params: Mapping[str, Json]) -> bool:
-    """Say whether a server may find another revision in an envelope than `revision_of`, or one."""
+    """Return whether a server may find a revision in an envelope that `revision_of` does not."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         return False
@@ -175,36 +176,36 @@ def has_odd_envelope(params: Mapping[str, Json]) -> bool:
 
 
 def agent_request(method: str, era: ProtocolEra) -> PolicyScope | None:
-    """Return what to do with a request of the agent's; None if there is none such."""
+    """Return the policy scope of an agent's request; None if MCP has no such request in its era."""
     eras, way = _AGENT_REQUESTS.get(method, (_BOTH, None))
     return way if era in eras else None
 
 
 def agent_notification(method: str) -> PolicyScope | None:
-    """Return what to do with a notification of the agent's; None if there is none such."""
+    """Return the policy scope of an agent's notification; None if MCP has no such one."""
     return _AGENT_NOTIFICATIONS.get(method)
 
 
 def server_request(method: str) -> PolicyScope | None:
-    """Return what to do with a request of the server's; None if there is none such."""
+    """Return the policy scope of a server's request; None if MCP has no such one."""
     return _SERVER_REQUESTS.get(method)
 
 
 def server_notification(method: str) -> PolicyScope | None:
-    """Return what to do with a notification of the server's; None if there is none such."""
+    """Return the policy scope of a server's notification; None if MCP has no such one."""
     return _SERVER_NOTIFICATIONS.get(method)
 
 
 def is_known(method: str) -> bool:
-    """Say whether MCP has it, in whichever direction."""
+    """Return whether MCP has the method, in either direction."""
     return method in _REQUESTS or method in _NOTIFICATIONS
 
 
 def is_request(method: str) -> bool:
-    """Say whether somebody must answer this, so that without an id it is nothing."""
+    """Return whether the method requires a response, so that it is malformed without an id."""
     return method in _REQUESTS
 
 
 def is_notification(method: str) -> bool:
-    """Say whether nobody answers this, so that with an id it is nothing."""
+    """Return whether the method has no response, so that it is malformed with an id."""
     return method in _NOTIFICATIONS

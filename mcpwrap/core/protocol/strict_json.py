@@ -11,9 +11,9 @@ import msgspec
 
 from mcpwrap.core.protocol.json_value import Json
 
-MAX_DEPTH = 64  # of arrays and objects, the message's own among them; real ones have ten
-_SMALL_BYTES = 4096  # up to here counting brackets costs less than looking at the values
-_MANY_ELEMENTS = 100  # from here on too, in a line of whatever length
+MAX_DEPTH = 64  # of arrays and objects, the message's own included; real messages have ten
+_SMALL_BYTES = 4096  # up to here counting brackets costs less than visiting the values
+_MANY_ELEMENTS = 100  # from here on too, in a line of any length
 
 _DECODER = msgspec.json.Decoder()
 _MEMBERS_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -31,7 +31,7 @@ _DIGIT = re.compile(rb"[0-9]")
 
 
 class NotJsonError(ValueError):
-    """Bytes that are not JSON in UTF-8, or hold a number that not every parser can."""
+    """Bytes that are not JSON in UTF-8, or hold a number that not every parser can represent."""
 
 
 class TooDeepError(ValueError):
@@ -44,9 +44,9 @@ def encode(value: Json) -> bytes:
 
 
 def on_one_line(encoded: bytes) -> bytes:
-    """Return JSON that `encode` wrote without what ends a line for some readers: Node's readline.
+    """Escape the characters in JSON of `encode` that end a line for some readers: Node's readline.
 
-    Only for what is sent: whether keys repeat is seen in what `encode` writes.
+    Only for output: the check for repeated keys needs the text as `encode` writes it.
     """
     if encoded.isascii():
         return encoded
@@ -54,7 +54,7 @@ def on_one_line(encoded: bytes) -> bytes:
 
 
 def encode_sorted(value: Json) -> bytes:
-    """Return the same JSON for the same value, in whatever order its keys came."""
+    """Return the value as JSON with sorted keys: the same text, whatever their order was."""
     return _SORTING_ENCODER.encode(value)
 
 
@@ -62,8 +62,8 @@ def decode(line: bytes) -> Json:
     """Return the one value in these bytes.
 
     Raises:
-        NotJsonError: there is none.
-        TooDeepError: it is nested too deep.
+        NotJsonError: the bytes are not strict JSON.
+        TooDeepError: the value is nested too deep.
     """
     try:
         value: Json = _DECODER.decode(line)
@@ -79,9 +79,9 @@ def decode(line: bytes) -> Json:
 
 
 def salvage(line: bytes) -> Json:
-    """Return what a reader that forgives much finds in a line that `decode` refuses; or None.
+    """Parse a line that `decode` refuses, leniently; return None if that fails too.
 
-    Only to see whom the line concerns: the value itself must not go anywhere.
+    Only to find the request that the line concerns: the value itself must not be forwarded.
     """
     try:
         text = line.decode("utf-8", errors="replace").removeprefix("\ufeff")
@@ -92,16 +92,16 @@ def salvage(line: bytes) -> Json:
 
 
 def repeats_a_key(line: bytes, encoded: bytes) -> bool:
-    """Say whether an object anywhere in `line` has a key twice; `encoded` is its value, encoded.
+    """Return whether an object anywhere in `line` has a key twice; `encoded` is its value, encoded.
 
-    Decoding drops what stood under a key that comes again, and with it at least one string: the
-    key. So the two have as many strings, however these are written, if and only if none is lost.
+    Decoding drops the earlier value of a repeated key, and with it at least one string: the key. So
+    the two have as many strings, however these are written, if and only if none is lost.
     """
     return not _is_same(line, encoded) and _quotes(line) != _quotes(encoded)
 
 
 def repeats_a_top_key(line: bytes, encoded: bytes) -> bool:
-    """Say the same of the outermost object alone, or of each that is in the outermost array."""
+    """Return the same for the outermost object alone, or for each object in the outermost array."""
     if _is_same(line, encoded):
         return False
     if encoded.startswith(b"["):
@@ -110,11 +110,11 @@ def repeats_a_top_key(line: bytes, encoded: bytes) -> bool:
 
 
 def _repeats_one_of_its_own(json: bytes) -> bool:
-    """Say whether a value is an object, and has a key twice itself.
+    """Return whether a value is an object, and has a key twice at its own level.
 
-    What it holds is sliced out as it came, with whatever repeats further down: strings that are
-    missing in the sum are missing here. Put together again as most programs write it, many an
-    object needs no counting.
+    Its members are sliced out as received, with any repetition further down: strings that are
+    missing in the sum are missing at this level. An object that equals its members, joined as most
+    programs write them, needs no counting.
     """
     if not json.startswith(b"{"):
         return False
@@ -127,26 +127,26 @@ def _repeats_one_of_its_own(json: bytes) -> bool:
 
 
 def _is_same(line: bytes, encoded: bytes) -> bool:
-    """Say whether a line is what we would write, but for the space after it. Copies no megabyte."""
+    """Return whether a line is as `encode` writes it, but for space at its end, without a copy."""
     return line.startswith(encoded) and not line[len(encoded) :].strip()
 
 
 def _quotes(json: bytes) -> int:
-    r"""Count the quotes that begin or end a string: two for each, and `\"` is none of them."""
+    r"""Count the quotes that begin or end a string: two for each, and `\"` is not counted."""
     return len(_without_escapes(json).translate(None, _NO_QUOTE))
 
 
 def _without_escapes(json: bytes) -> bytes:
-    r"""Return JSON in which no `\"` is left; what else is escaped is not told from other text."""
+    r"""Return JSON without any `\"`; other escapes are treated as text."""
     if b"\\" not in json:
         return json
     return json.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def _has_many_digits(line: bytes) -> bool:
-    """Say whether as many digits stand in a row as a huge integer has.
+    """Return whether as many digits stand in a row as a huge integer has.
 
-    Of such a row one byte is in each sample, and half of it on one side of that byte.
+    The sample has one byte of each such row, and half of the row is on one side of that byte.
     """
     size = len(_HUGE_DIGITS)
     if len(line) < size:
@@ -162,7 +162,7 @@ def _has_many_digits(line: bytes) -> bool:
 
 
 def _has_a_huge_integer(value: Json) -> bool:
-    """Say whether there is an integer that a reader of doubles makes infinite, as it does 1e400."""
+    """Return whether there is an integer that a reader of doubles makes infinite, as 1e400."""
     rest = [value]
     while rest:
         inner = rest.pop()
@@ -176,9 +176,9 @@ def _has_a_huge_integer(value: Json) -> bool:
 
 
 def _is_shallow(line: bytes, value: Json) -> bool:
-    """Say whether a value is nested no deeper than `MAX_DEPTH`.
+    """Return whether a value is nested no deeper than `MAX_DEPTH`.
 
-    So it is if there are no more brackets than that to open anything. Most lines end there.
+    It is if the line has no more opening brackets than that, which settles most lines.
     """
     if len(line) <= _SMALL_BYTES and len(line.translate(None, _NO_OPENER)) <= MAX_DEPTH:
         return True
@@ -188,7 +188,7 @@ def _is_shallow(line: bytes, value: Json) -> bool:
         if not has_counted and sum(map(len, level)) > _MANY_ELEMENTS:
             if _has_shallow_brackets(line):
                 return True
-            has_counted = True  # and what is deep was lost with a key that came again, or is not
+            has_counted = True  # the deep part was lost with a repeated key, or is in the value
         level = [
             inner
             for outer in level
@@ -201,9 +201,9 @@ def _is_shallow(line: bytes, value: Json) -> bool:
 
 
 def _has_shallow_brackets(line: bytes) -> bool:
-    """Say the same of a line that is JSON, by its brackets: each round takes out the innermost.
+    """Return the same for a line of JSON, by its brackets: each round removes the innermost pairs.
 
-    Two quotes side by side change nothing about which bracket is in a string and which is not.
+    Two adjacent quotes do not change which brackets are in a string.
     """
     shape = _without_escapes(line).translate(_ONE_SHAPE, _NO_SHAPE).replace(b'""', b"")
     if b'"' in shape:

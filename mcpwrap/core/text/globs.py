@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 
 def matches_any(globs: Iterable[str], untrusted_name: str) -> bool:
-    """Say whether one of the globs matches the whole name; case matters."""
+    """Return whether one of the globs matches the whole name; case matters."""
     return any(matches(glob, untrusted_name) for glob in globs)
 
 
 def matches(glob: str, untrusted_name: str) -> bool:
-    """Say whether the glob matches the whole name.
+    """Return whether the glob matches the whole name.
 
-    Goes back to the last `*` alone, so that the time is at most that of glob times name: no name
-    makes it exponential, as backtracking over all of them would.
+    Backtracking is to the last `*` alone, so the time is at most proportional to glob times name:
+    no name makes it exponential, as backtracking over all of them would.
     """
     at = in_glob = 0
     star = after_star = -1  # where the last `*` stood, and the name when it was met

@@ -3,11 +3,11 @@
 import ipaddress
 import re
 
-# Whose parsers bring what is written in many ways into one. Source: WHATWG URL, "special scheme".
+# Schemes whose parsers normalise different spellings. Source: WHATWG URL, "special scheme".
 _SPECIAL = frozenset({"file", "ftp", "http", "https", "ws", "wss"})
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
-# Escapes of what needs none (section 2.3) or ends a part once it is decoded, and parts of a path
-# that are taken out (5.2.4).
+# Escapes of characters that need none (section 2.3) or that end a part once decoded, and parts of a
+# path that are removed (5.2.4).
 _NEEDLESS = re.compile(r"%(?:2[def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7e|00)", re.IGNORECASE)
 _DOTS = re.compile(r"/\.\.?(?:[/?#]|$)")
 _AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:]+\])(?::[1-9][0-9]{0,4})?")
@@ -16,9 +16,9 @@ _DEFAULT_PORT = re.compile(r"(?:https?|wss?|ftp)://[^/?#]*:(?:80|443|21)?(?:[/?#
 
 
 def is_normal(uri: str) -> bool:
-    """Say whether a URI is as parsers write it: a server that has one compares and opens the same.
+    """Return whether a URI is as parsers write it: a server with a parser compares and opens it so.
 
-    Without scheme it is no URI, and what is not seen, spaces and backslashes are in none.
+    Text without a scheme is not a URI, and no URI has invisible characters, spaces or backslashes.
     """
     scheme = _SCHEME.match(uri)
     if scheme is None or not uri.isprintable() or " " in uri or "\\" in uri:
@@ -39,7 +39,7 @@ def _has_normal_host(scheme: str, rest: str) -> bool:
 
 
 def _is_normal_host(host: str) -> bool:
-    """Say whether it is a name, or an address as it is written. Source: WHATWG URL, 3.5."""
+    """Return whether it is a name, or an address in normal form. Source: WHATWG URL, 3.5."""
     if not host.startswith("["):
         last = host.rpartition(".")[2]
         return last != "" and (not _NUMBER.fullmatch(last) or _is_address(host))

@@ -174,7 +174,7 @@ def test_of_garbage_the_agent_gets_nothing_and_the_journal_a_few_lines(odd: Mach
     assert 2 <= len(notes) < 7 * (took_s + 1)  # five a second, and what is said of the others
     alice = odd.uid_of("alice")
     start = f"uid {alice}, 'odd': "
-    assert f"{start}malformed: from the server: not JSON in UTF-8 that all read alike" in notes
+    assert f"{start}{NOT_JSON}" in notes
     assert not [note for note in notes if not note.startswith(start) or "listening" in note]
 
 
@@ -183,7 +183,7 @@ FAILURE = b'{"jsonrpc":"2.0","id":<ID>,"error":{"code":1,"message":"m"}}'
 GOOD, BROKEN = "here", -32603
 NOT_ASKED = "dropped: from the server: response id=2: no open request has this id"
 ANOTHER_FORM = only_in_test_all("another form of a mistake that the fast tier has")
-NOT_JSON = "malformed: from the server: not JSON in UTF-8 that all read alike"
+NOT_JSON = "malformed: from the server: not JSON in UTF-8 that all parsers read alike"
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def test_descriptions_reach_the_agent_without_what_nobody_sees(odd: Machine) -> 
         assert text_of(session.answer_to(call(session, "good", words="yes"))) == "yes"
     logged = await_news(
         odd,
-        r"left out go\\u200bod \(a .* not seen\), g\\u043eod \(letters of two scripts\)$",
-        r"answer to initialize .*rule clean changed the result",
+        r"left out go\\u200bod \(an invisible character\), g\\u043eod \(letters of two scripts\)$",
+        r"response to initialize .*rule clean changed the result",
     )
     assert logged
     odd.write("/etc/mcpwrap/policy.yaml", POLICY)

@@ -357,7 +357,7 @@ def test_what_a_held_link_leads_to_is_held(machine: Machine) -> None:
 
 
 NOT_HELD = [  # what alice, or a server before, has put there; and why there is no session then
-    ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder in which the server"),
+    ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder that the server"),
     ("ln -s src/none .npmrc", ".npmrc is a symbolic link: its target does not exist"),
     ("mkdir .codex; ln readme.txt .codex/config.toml", ".codex/config.toml has a second name"),
     ("ln -s $(printf %0300d) .codex", ".codex cannot be resolved: File name too long"),

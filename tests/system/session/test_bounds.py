@@ -105,7 +105,7 @@ def open_few(machine: Machine, stack: contextlib.ExitStack, users: list[str]) ->
 
 def test_one_agent_does_not_take_all_sessions(machine: Machine) -> None:
     """One of four is kept for bob until he has it; when he has, alice may have all the others."""
-    kept = "3 of 4 sessions of 'few' are this account's, and the rest is kept"
+    kept = "this account has 3 of the 4 sessions of 'few', and the rest is reserved"
     with contextlib.ExitStack() as stack:
         open_few(machine, stack, ["alice"] * 3)
         err = machine.as_user("alice", "mcpwrap-connect few", status=75).err

@@ -5,14 +5,14 @@ import pytest
 
 from mcpwrap.core.doctor import ApproverAccounts, approver_checks, failed, good, unknown, warned
 
-WATCH = "what runs as it can watch its password being typed"
-OTHERS = "what runs as it can approve calls of other accounts"
+WATCH = "its programs can watch its password being typed"
+OTHERS = "its programs can approve calls of other accounts"
 
 
 @pytest.mark.parametrize(
     ("members", "with_password", "found"),
     [
-        ("", "", [("approvals", "warning", "nobody but root can give one")]),
+        ("", "", [("approvals", "warning", "only root can give one")]),
         ("bob", "", [("approvals", "good", "members: bob")]),
         ("", "carol", [("approvals", "good", "by password: carol")]),
         (

@@ -101,8 +101,8 @@ def test_a_value_of_its_kind_is_taken(name: str, value: str) -> None:
         ("DISPLAY", "/tmp/x:0", "is not a plain word"),
         ("WAYLAND_DISPLAY", "/run/user/1000/wayland-0", "is not a plain word"),
         ("NO_COLOR", "\x1b[2J", "is not a plain word"),
-        ("PROJECT", "x", "is of no kind"),  # of a description of before there were kinds
-        ("tz", "UTC", "is of no kind"),
+        ("PROJECT", "x", "is not of a kind"),  # of a description of before there were kinds
+        ("tz", "UTC", "is not of a kind"),
     ],
 )
 def test_a_value_that_names_a_file_or_a_host_is_not(name: str, value: str, why: str) -> None:

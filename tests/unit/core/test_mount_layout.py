@@ -146,7 +146,7 @@ def test_what_a_held_link_leads_to_is_held(
 
 @pytest.mark.parametrize("target", ["/a/b", "/a", "/a/x"])
 def test_what_a_server_writes_to_as_a_whole_is_not_held_by_a_link(target: str) -> None:
-    with pytest.raises(ValueError, match="it leads to a folder in which the server writes"):
+    with pytest.raises(ValueError, match="it leads to a folder that the server can write to"):
         linked(workspaces(("/a/b", True), ("/a/x", True), protect=True), target)
 
 

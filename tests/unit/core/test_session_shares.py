@@ -97,8 +97,8 @@ def test_some_places_are_kept_for_the_others(
 
 def test_the_refusal_says_what_to_do() -> None:
     assert refusal("git", admission(uids=BOTH), ALICE, opened((ALICE, 15))) == (
-        "15 of 16 sessions of 'git' are this account's, and the rest is kept for its other "
-        "accounts: close a session, or have the operator raise `sessions`"
+        "this account has 15 of the 16 sessions of 'git', and the rest is reserved for its other "
+        "accounts: close a session, or ask the operator to raise `sessions` [E-SESSION-FAIR-SHARE]"
     )
 
 

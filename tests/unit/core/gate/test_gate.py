@@ -342,7 +342,8 @@ def test_of_many_states_the_oldest_is_good_no_more() -> None:
     assert len(gate.tick()) == 2 * (pending_approvals.MAX_SUSPENDED + 1)  # a note, and a result
     again = [re.sub(r"STATE(\d)", state, f',"requestState":"STATE{n}"') for n in (1, 2)]
     note, _ = gate.from_agent((call % (90, MODERN, again[0])).encode())
-    assert spoken(note) == "note> malformed: tools/call id=90: requestState was already used, or dropped for newer ones"
+    reason = "requestState was already used, or dropped for newer ones"
+    assert spoken(note) == f"note> malformed: tools/call id=90: {reason}"
     (note,) = gate.from_agent((call % (90, MODERN, again[1])).encode())
     assert spoken(note).startswith("note> held")
 
@@ -357,11 +358,13 @@ def test_the_answer_to_a_call_that_was_cancelled_is_never_judged_as_anothers() -
         gate.from_agent((call % (number, "echo" if number else "secret")).encode())
         said += gate.from_agent((cancel % number).encode())
     about = f"notifications/cancelled id={MAX_CANCELLED}"
-    assert spoken(said[-1]) == f"note> limited: {about}: too many cancelled requests have no response yet"
+    reason = "too many cancelled requests have no response yet"
+    assert spoken(said[-1]) == f"note> limited: {about}: {reason}"
     note, _ = gate.from_agent((call % (0, "echo")).encode())
     assert spoken(note) == "note> malformed: tools/call id=0: the id is in use"
     note, _ = gate.from_server(b'{"jsonrpc":"2.0","id":0,"result":{"content":[]}}')
-    assert spoken(note) == "note> blocked: the response to tools/call secret id=0: no rule allows it"
+    about = "the response to tools/call secret id=0"
+    assert spoken(note) == f"note> blocked: {about}: no rule allows it"
 
 
 def test_a_name_that_is_remembered_is_short() -> None:

@@ -8,9 +8,9 @@ from mcpwrap.core.protocol.confusable_names import told_apart, why_deceptive
 from tests.unit.core.no_files import run_without_files
 
 CONTROL = "a control character"
-SPACE = "a space at an end"
-UNSEEN = "a character that is not seen"
-NFKC = "a character that stands for another (NFKC)"
+SPACE = "a leading or trailing space"
+UNSEEN = "an invisible character"
+NFKC = "a character that is equivalent to another (NFKC)"
 MIXED = "letters of two scripts"
 DECEPTIVE = [
     ("copy\n", CONTROL),

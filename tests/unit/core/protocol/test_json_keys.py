@@ -9,7 +9,7 @@ from mcpwrap.core.protocol import json_keys, strict_json
 from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import FINITE, OF_FEW_KEYS
 
-CONTROL, LANGUAGE = "control character", "some language"
+CONTROL, LANGUAGE = "control character", "a programming language"
 
 
 def flaw(value: Json) -> str:

@@ -59,10 +59,10 @@ def test_a_message_is_read(line: bytes, message: Message, sender: Sender) -> Non
         assert type(decoded.message.id) is type(message.id)
 
 
-NO_JSON = "not JSON in UTF-8 that all read alike"
+NO_JSON = "not JSON in UTF-8 that all parsers read alike"
 TOO_DEEP = "nested deeper than 64"
-NO_ID = "an id is an integer or a printable text of up to 256 characters"
-NO_KIND = "its keys are of no request, notification, result or error"
+NO_ID = "an id must be an integer or a printable string of at most 256 characters"
+NO_KIND = "its keys are not those of a request, notification, result or error"
 NO_VERSION = '"jsonrpc" is not "2.0"'
 DEEP = b"[" * 100_000
 # With the id that an error for it has: J02 to J17 of the threats.
@@ -70,13 +70,13 @@ FROM_AGENT: list[tuple[bytes, int, str, Id | None]] = [
     (
         b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"b"}',
         INVALID_REQUEST,
-        "a key comes twice",
+        "a key is repeated",
         1,
     ),
     (
         b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[{"y":1,"y":1}]}}',
         INVALID_REQUEST,
-        "a key comes twice",
+        "a key is repeated",
         1,
     ),
     (b'{"jsonrpc":"2.0","id":null,"method":"a"}', INVALID_REQUEST, NO_ID, None),
@@ -115,7 +115,7 @@ FROM_AGENT: list[tuple[bytes, int, str, Id | None]] = [
     (b'{"jsonrpc":"1.0","id":1,"method":"a"}', INVALID_REQUEST, NO_VERSION, 1),
     (b'{"jsonrpc":2.0,"id":1,"method":"a"}', INVALID_REQUEST, NO_VERSION, 1),
     (b'{"id":1,"method":"a"}', INVALID_REQUEST, NO_VERSION, 1),
-    (b'{"jsonrpc":"2.0","id":1,"method":["a"]}', INVALID_REQUEST, "a method is a text", 1),
+    (b'{"jsonrpc":"2.0","id":1,"method":["a"]}', INVALID_REQUEST, "a method must be a string", 1),
     (b'{"jsonrpc":"2.0","id":1,"method":"a","extra":1}', INVALID_REQUEST, NO_KIND, 1),
     (b'{"jsonrpc":"2.0","id":1,"Method":"a"}', INVALID_REQUEST, NO_KIND, 1),
     (b'{"jsonrpc":"2.0","id":1,"method":"a","Params":{}}', INVALID_REQUEST, NO_KIND, 1),
@@ -125,22 +125,27 @@ FROM_AGENT: list[tuple[bytes, int, str, Id | None]] = [
     (
         b'{"jsonrpc":"2.0","id":1,"method":"a","params":[]}',
         INVALID_PARAMS,
-        "params are an object",
+        "params must be an object",
         1,
     ),
     (
         b'{"jsonrpc":"2.0","id":1,"method":"a","params":null}',
         INVALID_PARAMS,
-        "params are an object",
+        "params must be an object",
         1,
     ),
-    (b'{"jsonrpc":"2.0","method":"a","params":"x"}', INVALID_PARAMS, "params are an object", None),
+    (
+        b'{"jsonrpc":"2.0","method":"a","params":"x"}',
+        INVALID_PARAMS,
+        "params must be an object",
+        None,
+    ),
     # An answer of the agent's: its id is the server's, and no request of the agent's ends by it.
     (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', INVALID_REQUEST, NO_KIND, None),
     (b'{"jsonrpc":"2.0","result":{}}', INVALID_REQUEST, NO_KIND, None),
-    (b"7", INVALID_REQUEST, "a message is an object", None),
-    (b'"a"', INVALID_REQUEST, "a message is an object", None),
-    (b"null", INVALID_REQUEST, "a message is an object", None),
+    (b"7", INVALID_REQUEST, "a message must be an object", None),
+    (b'"a"', INVALID_REQUEST, "a message must be an object", None),
+    (b"null", INVALID_REQUEST, "a message must be an object", None),
 ]
 
 
@@ -150,21 +155,21 @@ def test_an_agents_line_is_refused(line: bytes, code: int, reason: str, found: I
 
 
 FROM_SERVER: list[tuple[bytes, int, str, Id | None]] = [
-    (b'{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID_REQUEST, "a key comes twice", 1),
+    (b'{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID_REQUEST, "a key is repeated", 1),
     (b'{"jsonrpc":"2.0","id":1,"result":{},"error":null}', INVALID_REQUEST, NO_KIND, 1),
     (b'{"jsonrpc":"2.0","id":1}', INVALID_REQUEST, NO_KIND, 1),
     (b'{"id":1,"result":{}}', INVALID_REQUEST, NO_VERSION, 1),
-    (b'{"jsonrpc":"2.0","id":1,"error":7}', INVALID_REQUEST, "an error is an object", 1),
+    (b'{"jsonrpc":"2.0","id":1,"error":7}', INVALID_REQUEST, "an error must be an object", 1),
     (
         b'{"jsonrpc":"2.0","id":1,"error":{"code":true,"message":"m"}}',
         INVALID_REQUEST,
-        "an error has a number as its code, and a message",
+        "an error must have an integer as its code, and a message",
         1,
     ),
     (
         b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}',
         INVALID_REQUEST,
-        "an error has a number as its code, and a message",
+        "an error must have an integer as its code, and a message",
         1,
     ),
     (b'{"jsonrpc":"2.0","id":1,"result":NaN}', PARSE_ERROR, NO_JSON, 1),
@@ -178,7 +183,7 @@ FROM_SERVER: list[tuple[bytes, int, str, Id | None]] = [
     (
         b'{"jsonrpc":"2.0","id":1,"method":"a","params":[]}',
         INVALID_PARAMS,
-        "params are an object",
+        "params must be an object",
         None,
     ),
     (b'{"jsonrpc":"2.0","id":1,"method":"a","x":NaN}', PARSE_ERROR, NO_JSON, None),
@@ -203,7 +208,7 @@ def test_the_elements_of_an_array_are_read_one_by_one() -> None:
     assert decode(line, AGENT, MAX_BATCH) == Batch(
         (
             Decoded(Notification("a", {}), b'{"jsonrpc":"2.0","method":"a"}'),
-            Malformed(INVALID_REQUEST, "a message is an object"),
+            Malformed(INVALID_REQUEST, "a message must be an object"),
             Malformed(INVALID_REQUEST, NO_KIND, 1),
         )
     )
@@ -232,7 +237,7 @@ def test_an_agents_array_is_not_even_read_where_there_are_none() -> None:
 def test_one_key_twice_refuses_a_whole_array() -> None:
     line = b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"a","method":"b"}]'
     for sender in Sender:
-        assert decode(line, sender, MAX_BATCH) == Malformed(INVALID_REQUEST, "a key comes twice")
+        assert decode(line, sender, MAX_BATCH) == Malformed(INVALID_REQUEST, "a key is repeated")
 
 
 def test_what_goes_on_is_encoded_again() -> None:
