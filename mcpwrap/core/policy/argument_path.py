@@ -11,22 +11,22 @@ from mcpwrap.core.protocol.json_keys import ANY, folded
 from mcpwrap.core.protocol.json_value import Json
 
 MAX_STEPS = 16
-_FEW_KEYS = 32  # of an object: up to here looking through them costs less than counting
-MAX_KEYS = 10_000  # of an object that a path leads through: each rule looks at all of them
+_FEW_KEYS = 32  # of an object: up to here comparing all of them costs less than counting
+MAX_KEYS = 10_000  # of an object that a path leads through: each rule compares all of them
 
 
 class PathMarker(Enum):
     """Wildcard step of a path, and the results of a lookup that finds no value."""
 
     ANY = "*"  # each element of a list
-    MISSING = "missing"  # nothing is there
-    MISFIT = "misfit"  # what is there has no such parts
-    RIVALLED = "rivalled"  # another key is the same to some reader, or there are too many
+    MISSING = "missing"  # there is no value
+    MISFIT = "misfit"  # the value there has no such parts
+    RIVALLED = "rivalled"  # another key is the same to some reader, or there are too many keys
 
 
 PathStep = str | int | PathMarker
 PathValue = Json | PathMarker
-# What an operator wrote, so `re` will do. A key goes up to the next dot or bracket.
+# For text of operators, so `re` is safe. A key ends at the next dot or bracket.
 _STEP = re.compile(
     r'(?P<dot>\.)?(?P<key>[^.\[\]"\s]+)'
     r'|\[(?:(?P<index>[0-9]{1,6})|(?P<any>\*)|(?P<quoted>"(?:[^"\\]|\\.)*"))\]'
@@ -37,7 +37,7 @@ def steps_of(path: str) -> tuple[PathStep, ...]:
     """Return the steps of a path.
 
     Raises:
-        ValueError: it is none, or has over `MAX_STEPS`.
+        ValueError: it is not a path, or has over `MAX_STEPS`.
     """
     steps: list[PathStep] = []
     at = 0
@@ -65,7 +65,7 @@ def _step(found: re.Match[str]) -> PathStep:
 def found_at(value: PathValue, steps: tuple[PathStep, ...]) -> Iterator[PathValue]:
     """Yield what is at the path: one value, or with `ANY` one for each element.
 
-    Where there is none, that is a `PathMarker`. So is a list without elements under `ANY`: it has
+    A missing value is a `PathMarker`. So is the element of an empty list under `ANY`: there is
     nothing to judge.
     """
     for number, step in enumerate(steps):
@@ -81,7 +81,7 @@ def found_at(value: PathValue, steps: tuple[PathStep, ...]) -> Iterator[PathValu
 
 
 def _is_written_flat(value: PathValue, rest: tuple[PathStep, ...]) -> bool:
-    """Say whether an object has the rest of a path as one key: `get` of lodash prefers that one."""
+    """Return whether an object has the rest of a path as one key, which `get` of lodash prefers."""
     return isinstance(value, dict) and len(rest) > 1 and ".".join(map(str, rest)) in value
 
 
@@ -96,10 +96,10 @@ def _below(value: PathValue, step: PathStep) -> PathValue:
 
 
 def value_of(of: dict[str, Json], key: str, folded_key: str) -> PathValue:
-    """Return the value of a key, unless a server might take that of another key in its place.
+    """Return the value of a key, unless a server might use that of another key in its place.
 
-    encoding/json of Go takes the last of `query` and `Query`; readers that trim or normalise keys
-    take the one or the other (`json_keys.folded`).
+    encoding/json of Go uses the last of `query` and `Query`; readers that trim or normalise keys
+    use one or the other (`json_keys.folded`).
     """
     if len(of) > _FEW_KEYS:
         return _value_of_many(of, key, folded_key)
@@ -118,13 +118,13 @@ def _value_of_many(of: dict[str, Json], key: str, folded_key: str) -> PathValue:
 
 
 class _LastObject:
-    """Cache of the last object's key counts by folded form, as each rule asks for them anew."""
+    """Cache of the last object's key counts by folded form, since each rule needs them anew."""
 
     def __init__(self) -> None:
         self._last: tuple[dict[str, Json], Counter[str]] = ({}, Counter())
 
     def forms_of(self, of: dict[str, Json]) -> Counter[str]:
-        """Count the keys of an object by their forms."""
+        """Return the number of an object's keys by folded form."""
         last, counted = self._last
         if last is not of:
             counted = Counter(map(folded, of))

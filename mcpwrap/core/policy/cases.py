@@ -33,8 +33,8 @@ class Case:
     method: str
     expect: Expected
     params: dict[str, Json] = field(default_factory=dict)
-    rule: str | None = None  # the one that decides; "" is the default. None: whichever
-    result: ExpectedResult | None = None  # then it is what is judged
+    rule: str | None = None  # the one that decides; "" is the default. None: any
+    result: ExpectedResult | None = None  # if given, it is judged
 
 
 def difference(policy: CompiledPolicy, case: Case) -> str:

@@ -1,7 +1,7 @@
 """Rate limit, loop detection and circuit breaker of tool calls, over all sessions of an agent.
 
 The pattern is Nygard's circuit breaker ("Release It!", chapter 5): it opens, cools down, and then
-lets a single call try. All times are of one monotonic clock, in seconds.
+allows a single call as a trial. All times are of one monotonic clock, in seconds.
 
 An agent can invent any number of names. So the first names of an agent at a server have a counter
 each, at most `MAX_TOOLS` and only as many as together remember `MAX_CALLS` calls; all later names
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import LimitsEntry
 
-COOL_DOWN_S = 30  # where the policy does not say
-MAX_TOOLS = 1024  # of one agent at one server, each with a count of its own
-MAX_CALLS = 500_000  # that these remember the times of, where one entry is for all: 16 MB
+COOL_DOWN_S = 30  # if the policy has no value
+MAX_TOOLS = 1024  # of one agent at one server, each with a counter of its own
+MAX_CALLS = 500_000  # whose times these store, if one entry is for all: 16 MB
 Key = tuple[int, str, str]  # an agent's UID, a server, a tool
-# Later names share by entry: with one count for all, an entry of seconds would forget what one of
-# hours has to know.
+# Later names share a counter by entry: with one for all, an entry of seconds would drop times that
+# an entry of hours needs.
 _SharedKey = tuple[int, str, LimitsEntry]
 
 
@@ -33,9 +33,9 @@ class _Circuit:
     identical: int = 0
     failures: int = 0
     why_open: str = ""  # "" is closed
-    until_s: float = 0.0  # open; afterwards one call may try
+    until_s: float = 0.0  # open; afterwards one call is tried
     is_trying: bool = False
-    is_shared: bool = False  # between tools: the success of one says nothing of another
+    is_shared: bool = False  # between tools: the success of one is no evidence for another
 
 
 class CircuitBreaker:
@@ -49,7 +49,7 @@ class CircuitBreaker:
     def ask(
         self, key: Key, limits: LimitsEntry, digest: bytes, now_s: float
     ) -> LimitExceeded | None:
-        """Count a call; return why it may not go now."""
+        """Count a call; return why it is refused now, or None."""
         circuit = self._circuit(key, limits)
         if held := _limit_while_open(circuit, limits, now_s) or _limit_by_rate(
             circuit, limits, now_s
@@ -69,7 +69,7 @@ class CircuitBreaker:
         """Record the outcome of a call; return why it opens the breaker, "" if it does not."""
         circuit = self._circuit(key, limits)
         if circuit.why_open and not circuit.is_trying:
-            return ""  # it was on its way before
+            return ""  # a call from before the breaker opened
         if not failed:
             circuit.is_trying = False
             if not circuit.is_shared:
@@ -85,7 +85,7 @@ class CircuitBreaker:
         return ""
 
     def forget_all(self) -> None:
-        """Start anew: the policy has changed, and with it perhaps what was wrong."""
+        """Reset all counters: the policy has changed, and with it perhaps the cause of failures."""
         self._circuit_by_key.clear()
         self._shared_by_key.clear()
         self._how_many.clear()
@@ -104,23 +104,23 @@ class CircuitBreaker:
 
 
 def _most_names(limits: LimitsEntry) -> int:
-    """Return how many names may have been seen for one more to be counted by itself."""
+    """Return the number of names that get a counter of their own."""
     return min(MAX_TOOLS, MAX_CALLS // (limits.calls or 1))
 
 
 def _limit_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
-    """Hold all while it is open; then let one try, and hold the others until that one is back."""
+    """Refuse all calls while it is open; then allow one, and refuse others until its outcome."""
     if not circuit.why_open:
         return None
     if now_s < circuit.until_s:
         return LimitExceeded(circuit.why_open, circuit.until_s - now_s)
-    # Whoever tries may never come back: after another cool-down somebody else may.
+    # The outcome of that call may never come: after another cool-down the next one is allowed.
     circuit.is_trying, circuit.until_s = True, now_s + _cool_down_s(limits)
     return None
 
 
 def _limit_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
-    """Hold what is over the rate. The window slides: no burst straddles two and passes twice."""
+    """Refuse calls over the rate. The window slides: no burst straddles two and passes twice."""
     if not limits.calls:
         return None
     window = circuit.called_at_s

@@ -20,12 +20,12 @@ from mcpwrap.core.text.uris import is_normal
 
 T = TypeVar("T")
 CALL = "tools/call"
-_MAX_NAMES = 512  # whose rules we remember
+_MAX_NAMES = 512  # whose rules are cached
 _MAX_NAME_CHARS = 128
 _NO_ARGUMENTS: dict[str, Json] = {}
-# In the place of a URI that servers bring into another form before they open it: no test judges it.
+# In the place of a URI that servers normalise before they open it: no test can judge it.
 _NOT_NORMAL: dict[str, Json] = {}
-_NO_NAME = Judgement(Decision.BLOCK, "", "the name of the tool is not text")
+_NO_NAME = Judgement(Decision.BLOCK, "", "the tool's name is not a string")
 _DECISIONS: Mapping[Action, Decision] = {
     "allow": Decision.ALLOW,
     "allow_with_approval": Decision.NEEDS_APPROVAL,
@@ -46,13 +46,13 @@ class CompiledRule:
 
     rule: Rule
     conditions: tuple[Judge, ...]
-    outcome: Judgement | None  # None: noted, and the next rule is looked at
+    outcome: Judgement | None  # None: noted, and the next rule is evaluated
     note: str
     is_for_tools: bool
-    only_if_sure: bool  # whether what cannot be judged counts as not holding
+    only_if_sure: bool  # whether a condition that cannot be judged counts as false
 
     def applies(self, root: Json) -> bool:
-        """Say whether all its conditions hold, or count as if they did."""
+        """Return whether all its conditions hold, or count as if they did."""
         for condition in self.conditions:
             truth = condition(root)
             if truth is FAILS or (truth is UNJUDGEABLE and self.only_if_sure):
@@ -61,18 +61,18 @@ class CompiledRule:
 
     @property
     def always_decides(self) -> bool:
-        """Say whether no later rule is looked at."""
+        """Whether no later rule is evaluated."""
         return not self.conditions and self.outcome is not None
 
     @property
     def hides(self) -> bool:
-        """Say whether what it is for does not exist for the agent."""
+        """Whether its tools do not exist for the agent."""
         outcome = self.outcome
         is_hide = self.rule.action == "hide"
         return is_hide and outcome is not None and outcome.decision is Decision.BLOCK
 
     def root(self, params: dict[str, Json]) -> Json:
-        """Return where its paths begin: for a rule on tools the arguments, else all params."""
+        """Return the value in which its paths begin: arguments for a rule on tools, else params."""
         return params.get("arguments", _NO_ARGUMENTS) if self.is_for_tools else params
 
 
@@ -84,7 +84,7 @@ class CompiledPolicy:
         self._is_observed = bool(concerned.observe)
         self.times = concerned.approval
         self.asks_in_client = any(rule.ask_in_client for rule in concerned.rules)
-        self._default = self._last_word(concerned)
+        self._default = self._default_judgement(concerned)
         self._limits = concerned.limits
         self._rules = self._compiled(concerned.rules)
         self._results = tuple(map(result_rules.compiled, concerned.results))
@@ -110,7 +110,7 @@ class CompiledPolicy:
         return self._decided(rules, params if isinstance(params, dict) else dict(params))
 
     def names(self, method: str) -> bool:
-        """Say whether a rule allows this method by its whole name, so that it need not be known."""
+        """Return whether a rule allows this method by its whole name, so that MCP may lack it."""
         return any(
             method in rule.rule.methods
             and rule.outcome is not None
@@ -119,11 +119,11 @@ class CompiledPolicy:
         )
 
     def hides(self, tool: str) -> bool:
-        """Say whether a tool is neither listed nor callable."""
+        """Return whether a tool is neither listed nor callable."""
         return self._is_hidden[tool]
 
     def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
-        """Judge what came back for a tool, a resource's URI, or a prompt."""
+        """Judge the result of a tool, a resource's URI, or a prompt."""
         by_name = self._results_by_tool if method == CALL else self._results_by_method
         rules = by_name[target if method == CALL else method]
         if not rules:
@@ -132,7 +132,7 @@ class CompiledPolicy:
         return result_rules.observed(judgement, value) if self._is_observed else judgement
 
     def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
-        """Judge a list, or what a server says of itself; of a list of tools each by its rules."""
+        """Judge a list, each tool of one by its own rules, or a server's description of itself."""
         rules = self._results_by_method[method]
         if not self._results or (not rules and method != TOOLS_LIST):
             return ResultJudgement(value)
@@ -142,11 +142,11 @@ class CompiledPolicy:
         return result_rules.observed(judgement, value) if self._is_observed else judgement
 
     def limits_for(self, tool: str) -> LimitsEntry | None:
-        """Return the limits that the policy has for calls of a tool; the first entry counts."""
+        """Return the policy's limits on calls of a tool; the first matching entry counts."""
         return self._limits_by_tool[tool]
 
     def rules_for_tool(self, tool: str) -> tuple[CompiledRule, ...]:
-        """Return the rules that are looked at for a call; for a hidden tool the one that hides."""
+        """Return the rules that are evaluated for a call; for a hidden tool, the one that hides."""
         rules = [
             rule
             for rule in self._rules
@@ -156,7 +156,7 @@ class CompiledPolicy:
         return (first,) if first and first.hides else tuple(rules)
 
     def rules_for_method(self, method: str) -> tuple[CompiledRule, ...]:
-        """Return the rules that are looked at for any other message."""
+        """Return the rules that are evaluated for any other message."""
         return tuple(rule for rule in self._rules if matches_any(rule.rule.methods, method))
 
     def _decided(self, rules: tuple[CompiledRule, ...], params: dict[str, Json]) -> Judgement:
@@ -201,7 +201,7 @@ class CompiledPolicy:
             )
         return Judgement(decision, rule.name, rule.message, in_client=rule.ask_in_client)
 
-    def _last_word(self, policy: Policy) -> Judgement:
+    def _default_judgement(self, policy: Policy) -> Judgement:
         if policy.default == "allow":
             return Judgement(Decision.ALLOW)
         if self._is_observed:
@@ -230,25 +230,25 @@ class CompiledPolicy:
 
 
 def compile_policy(policy: Policy, server: str) -> CompiledPolicy:
-    """Return the policy as it is for one server. All that judging needs is loaded afterwards."""
+    """Compile the policy for one server. Afterwards, all that judging needs is loaded."""
     return CompiledPolicy(policy, server)
 
 
 class _Remembered(dict[str, T]):
     """Bounded cache of a function of names."""
 
-    def __init__(self, ask: Callable[[str], T]) -> None:
+    def __init__(self, compute: Callable[[str], T]) -> None:
         super().__init__()
-        self._ask = ask
+        self._compute = compute
 
     def __missing__(self, name: str) -> T:
-        """Ask, and forget all rather than grow: an agent can think up any number of names."""
-        answer = self._ask(name)
+        """Compute a value; clear a full cache, since an agent can invent any number of names."""
+        value = self._compute(name)
         if len(name) <= _MAX_NAME_CHARS:
             if len(self) >= _MAX_NAMES:
                 self.clear()
-            self[name] = answer
-        return answer
+            self[name] = value
+        return value
 
 
 def _with_notes(judgement: Judgement, notes: list[str]) -> Judgement:

@@ -45,17 +45,17 @@ from mcpwrap.core.text.sanitise import visible
 
 Judge = Callable[[Json], Tristate]
 PatternsByPath = dict[str, ArgumentPatterns]
-MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
+MAX_TEXT_CHARS = 1024 * 1024  # of a text that is searched for patterns
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
-_NUL = "\0"  # where a text ends for a server that keeps it as a C string
+_NUL = "\0"  # at which a text ends for a server that stores it as a C string
 _TRIMMED_ENDINGS = (" ", '"', "'")
-# `..` beside what some split at or take off (`{a,..}`, `..;`); what decodes to a dot or a slash.
+# `..` beside characters that some split at or strip (`{a,..}`, `..;`); escapes of dot and slash.
 _HIDDEN_UP = re.compile(r"(?<![\w.])\.\.(?![\w.])|%(?:2e|2f|5c)", re.IGNORECASE)
 _MAX_PATH_CHARS = 4096  # PATH_MAX of Linux
 
 
 def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
-    """Return all patterns that are looked for at the same path, as one set each."""
+    """Return one set for each path, of all patterns that are searched for at it."""
     texts: dict[str, list[str]] = {}
     for condition in conditions:
         about = condition.condition if isinstance(condition, NegatedCondition) else condition
@@ -78,13 +78,13 @@ def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
 
 
 def judge_path(untrusted_path: str, folder: str) -> Tristate:
-    r"""Say whether the path is in `folder`, which is absolute and in its shortest form.
+    r"""Return whether the path is in `folder`, which is absolute and in its shortest form.
 
-    Links are not looked at: what a server can reach is for the kernel to say. Not judged is what
-    programs understand in different ways: a relative path, `~` and `file://` among them; `..`,
-    which after a link leads elsewhere than its text, also as `%2e%2e` or `{a,..}`; `\`, which some
-    take for `/`; control and other characters that are not seen; quotes or spaces at the end, which
-    some take off; and what is longer than any path may be.
+    Links are not resolved: the kernel decides what a server can reach. Text that programs interpret
+    in different ways is not judged: a relative path, which includes `~` and `file://`; `..`, which
+    after a link leads elsewhere than its text, also as `%2e%2e` or `{a,..}`; `\`, which some take
+    for `/`; control and other invisible characters; quotes or spaces at the end, which some strip;
+    and text that is longer than any path may be.
     """
     if (
         not untrusted_path.startswith("/")
@@ -116,7 +116,7 @@ def _of_argument(condition: ArgumentCondition, patterns: PatternsByPath) -> Judg
         return UNJUDGEABLE if isinstance(value, PathMarker) else test(value)
 
     key = steps[0]
-    if len(steps) == 1 and isinstance(key, str):  # as nearly always; this takes half the time
+    if len(steps) == 1 and isinstance(key, str):  # the usual case; this takes half the time
         folded_key = folded(key)
         return lambda root: judge(
             value_of(root, key, folded_key) if isinstance(root, dict) else PathMarker.MISFIT
@@ -161,7 +161,7 @@ def _textual(test: Inside | Sql) -> Judge:
 
 def _one_of(texts: tuple[str, ...]) -> Judge:
     wanted = tuple(map(_decoded, texts))
-    if all(isinstance(value, str) for value in wanted):  # as nearly always
+    if all(isinstance(value, str) for value in wanted):  # the usual case
         words = frozenset(value for value in wanted if isinstance(value, str))
         return _of_text(lambda text: HOLDS if text in words else FAILS)
     return lambda value: any_of(_same(value, other) for other in wanted)
@@ -194,7 +194,7 @@ def _length(value: Json) -> int | None:
 
 
 def _number(value: Json) -> float | int | None:
-    """Return a value that is a number to all readers: beyond 2**53 doubles and integers differ."""
+    """Return a value that is the same number to all readers: beyond 2**53 doubles differ."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) <= MAX_INTEGER else None
     return value if isinstance(value, float) else None
@@ -209,10 +209,10 @@ def _within(
 
 
 def _is_beside(value: float | int, bound: float | int | None) -> bool:
-    """Say whether a double is so near a bound that it may be on the other side for some server.
+    """Return whether a double is so near a bound that some server may read it as beyond it.
 
-    serde_json of Rust, built without `float_roundtrip`, reads doubles of many digits up to two
-    units in the last place off.
+    serde_json of Rust, built without `float_roundtrip`, reads doubles of many digits with an error
+    of up to two units in the last place.
     """
     return (
         isinstance(value, float)
@@ -223,7 +223,7 @@ def _is_beside(value: float | int, bound: float | int | None) -> bool:
 
 
 def _same(value: Json, wanted: Json) -> Tristate:
-    """Compare two values. Of another type is not judged: servers take "true" and 1 for true."""
+    """Compare two values. Different types are not judged: servers take "true" and 1 for true."""
     if isinstance(value, dict) and isinstance(wanted, dict):
         if value.keys() != wanted.keys():
             alike = {*map(folded, wanted), ANY}
@@ -240,7 +240,7 @@ def _same(value: Json, wanted: Json) -> Tristate:
 
 
 def _is_read_alike(value: Json, wanted: Json) -> bool:
-    """Say whether all servers find in a text or number that it is the other, or that it is not."""
+    """Return whether all servers agree on whether two texts or numbers are equal."""
     if isinstance(value, str):
         return _NUL not in value
     if _kind(value) is not float:
@@ -254,7 +254,7 @@ def _is_read_alike(value: Json, wanted: Json) -> bool:
 
 
 def _is_cut_to(value: float | int, wanted: float | int | None) -> bool:
-    """Say whether a server that takes an integer makes one number the other, as 0 of 0.4."""
+    """Return whether a server that expects an integer truncates one to the other: 0.4 to 0."""
     return isinstance(value, float) and value != wanted and math.trunc(value) == wanted
 
 

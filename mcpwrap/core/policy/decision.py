@@ -23,14 +23,14 @@ class Judgement(msgspec.Struct, frozen=True):
     decision: Decision
     rule: str = ""  # its name; "" is the policy's default
     message: str = ""  # for the agent, from the rule
-    notes: tuple[str, ...] = ()  # rules that matched and only watch: `log`, and those that observe
+    notes: tuple[str, ...] = ()  # rules that matched and only watch: `log`, and `observe`
     in_client: bool = False  # an approval may be given in the agent's own window
 
 
 class ApprovalTimeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Approval timeouts of a request: until its question expires, and until the agent must retry.
 
-    The agent is told to retry before its own timeout: 60 s in the official TypeScript SDK.
+    The agent must retry before its own timeout: 60 s in the official TypeScript SDK.
     """
 
     expires_s: float = 300.0
@@ -43,7 +43,7 @@ class ResultJudgement(msgspec.Struct, frozen=True):
     value: Json
     refusal: Judgement | None = None
     notes: tuple[str, ...] = ()
-    left_out: str = ""  # entries of a list that no rule left out, and why; printable ASCII
+    left_out: str = ""  # entries of a list left out without a rule, and why; printable ASCII
 
 
 class ServerPolicy(Protocol):
@@ -55,19 +55,19 @@ class ServerPolicy(Protocol):
         """Judge a request or a notification by all of its params; a tool is in their `name`."""
 
     def names(self, method: str) -> bool:
-        """Say whether a rule allows this very method, so that one we do not know may pass."""
+        """Return whether a rule allows this very method, so that one MCP does not have may pass."""
 
     def hides(self, tool: str) -> bool:
-        """Say whether a tool is neither listed nor callable."""
+        """Return whether a tool is neither listed nor callable."""
 
     def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
-        """Judge what came back for a tool, a resource's URI, or a prompt.
+        """Judge the result of a tool, a resource's URI, or a prompt.
 
-        `value` is never changed in place: the same object back means that it passes as it is.
+        `value` is never changed in place: if the same object is returned, it passes unchanged.
         """
 
     def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
-        """Judge what the server says of itself and of what it has; as above, never refused."""
+        """Judge a server's description of itself and of what it has; as above, never refused."""
 
 
 class LimitExceeded(msgspec.Struct, frozen=True):
@@ -81,10 +81,10 @@ class CallLimiter(Protocol):
     """Interface of the limits: the stage after policy, which `allow` does not skip."""
 
     def counts(self, tool: str) -> bool:
-        """Say whether identical calls of a tool are counted; if not, `ask` gets no digest."""
+        """Return whether identical calls of a tool are counted; if not, `ask` gets no digest."""
 
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
-        """Count a call that the policy allows; return why it may not go now."""
+        """Count a call that the policy allows; return why it is refused now, or None."""
 
     def report(self, tool: str, *, failed: bool) -> None:
         """Report the outcome of an allowed call."""

@@ -34,7 +34,7 @@ class ExplainedCondition:
 
     says: str
     truth: str
-    found: tuple[str, ...]  # what stood there, or why nothing did
+    found: tuple[str, ...]  # the values at the path, or why a value is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ExplainedRule:
 
     name: str
     action: str
-    does: str  # what it did to this message
+    does: str  # its effect on this message
     conditions: tuple[ExplainedCondition, ...]
 
 
@@ -58,7 +58,7 @@ class Explanation:
 
 
 def explain(policy: CompiledPolicy, method: str, params: dict[str, Json]) -> Explanation:
-    """Judge a message once more, and say what was looked at up to the rule that decides."""
+    """Judge a message again, and return what was evaluated, up to the rule that decides."""
     tool = params.get("name") if method == CALL else None
     name = tool if isinstance(tool, str) else ""
     rules = policy.rules_for_tool(name) if method == CALL else policy.rules_for_method(method)
@@ -86,9 +86,9 @@ def _rule(rule: CompiledRule, params: dict[str, Json], *, applies: bool) -> Expl
     if not applies:
         does = "does not apply"
     elif rule.outcome is None:
-        does = f"notes `{rule.note}`; the next rule is looked at"
+        does = f"notes `{rule.note}`; the next rule is evaluated"
     elif any(judge(root) is UNJUDGEABLE for judge in rule.conditions):
-        does = "applies, since what cannot be judged counts as holding"
+        does = "applies: a condition that cannot be judged counts as holding"
     else:
         does = "applies"
     return ExplainedRule(rule.rule.name, rule.rule.action, does, conditions)
@@ -144,13 +144,13 @@ def _found(condition: Condition, root: Json) -> tuple[str, ...]:
 
 
 def _shown(value: PathValue) -> str:
-    """Return a value as JSON in ASCII, so that it steers no terminal."""
+    """Return a value as JSON in ASCII, so that it cannot control a terminal."""
     if value is PathMarker.MISSING:
-        return "nothing is there"
+        return "there is no value"
     if value is PathMarker.RIVALLED:
-        return "another key is the same but for its case, or there are too many"
+        return "another key is the same to some reader, or there are too many keys"
     if isinstance(value, PathMarker):
-        return "what is there has no such parts"
+        return "the value there has no such parts"
     text = msgspec.json.encode(value).decode()
     shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
     return shown.encode("ascii", "backslashreplace").decode().replace("\x7f", r"\x7f")

@@ -1,7 +1,7 @@
 """Result rules applied to lists of tools, prompts and resources, and to server instructions.
 
-Agents put these texts before their model. Only `control_characters` and `redact` apply: keys are
-those of schemas, and a list refused for its size would make the server unusable.
+Agents put these texts before their model. Only `control_characters` and `redact` apply: the keys
+are those of schemas, and a list that is refused for its size would make the server unusable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.sanitise import shown
 
 Rules = tuple[CompiledResultRule, ...]
-Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules
-# Where each list stands, and by which keys an agent asks for an entry of it.
+Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by rule name
+# The key of each list, and the keys by which an agent names an entry of it.
 _LISTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     methods.TOOLS_LIST: ("tools", ("name",)),
     methods.PROMPTS_LIST: ("prompts", ("name",)),
@@ -32,14 +32,14 @@ _LISTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "skills/list": ("skills", ("name", "uri")),
     "tasks/list": ("tasks", ("taskId",)),
 }
-# Sent back byte for byte, or what the session rests on.
+# Values that are sent back byte for byte, or on which the session depends.
 _KEPT = frozenset(
     {
         "protocolVersion", "supportedVersions", "capabilities",
         "nextCursor", "requestState", "inputRequests",
     }
 )  # fmt: skip
-_REQUIRED = "serverInfo"  # without it clients end the session, so it is changed and never left out
+_REQUIRED = "serverInfo"  # without it clients end the session, so it may be changed, not left out
 _MAX_NAMED = 10  # entries that a note names
 _NO_LIST = "", ("",)
 
@@ -47,31 +47,31 @@ _NO_LIST = "", ("",)
 def judge_description(
     rules: Rules, rules_of: Callable[[str], Rules], method: str, value: dict[str, Json]
 ) -> ResultJudgement:
-    """Put a result through `rules`, and each entry of its list through `rules_of` its name."""
+    """Apply `rules` to a result, and to each entry of its list the `rules_of` its name."""
     list_key, ids = _LISTS.get(method, _NO_LIST)
     judging = _Judging()
-    told: dict[str, Json] = {}
+    after: dict[str, Json] = {}
     for key, part in value.items():
         if key in _KEPT:
-            told[key] = part
+            after[key] = part
         elif key == list_key and isinstance(part, list):
-            told[key] = _judge_entries(judging, part, ids, rules_of)
+            after[key] = _judge_entries(judging, part, ids, rules_of)
         else:
             whole: dict[str, Json] = {"": part}  # the key itself is not judged
             checks = _always if key == _REQUIRED else _texts
-            after = judging.judge(checks(rules), whole, key)
-            told |= {} if after is None else {key: after[""]}
-    is_same = len(told) == len(value) and not any(map(is_not, told.values(), value.values()))
-    return ResultJudgement(value if is_same else told, None, judging.notes())
+            judged = judging.judge(checks(rules), whole, key)
+            after |= {} if judged is None else {key: judged[""]}
+    is_same = len(after) == len(value) and not any(map(is_not, after.values(), value.values()))
+    return ResultJudgement(value if is_same else after, None, judging.notes())
 
 
 def _judge_entries(
     judging: "_Judging", entries: list[Json], ids: tuple[str, ...], rules_of: Callable[[str], Rules]
 ) -> list[Json]:
-    """Return the entries that stay, changed or not; the same list if nothing happens to any."""
+    """Return the entries that stay, changed or not; the same list if all are unchanged."""
     after: list[Json] = []
     for entry in entries:
-        if not isinstance(entry, dict):  # which no agent can use
+        if not isinstance(entry, dict):  # no agent can use it
             after.append(entry)
             continue
         name = entry.get(ids[0])
@@ -101,7 +101,7 @@ class _Judging:
     def judge(
         self, rules: Checks, part: dict[str, Json], name: str, ids: tuple[str, ...] = ()
     ) -> dict[str, Json] | None:
-        """Return a part as the rules leave it; None if it is left out."""
+        """Return a part after the rules; None if it is left out."""
         for rule, checks in rules:
             after = _checked(checks, part)
             if after is part:
@@ -114,7 +114,7 @@ class _Judging:
         return part
 
     def notes(self) -> tuple[str, ...]:
-        """Return a note for each rule that did something."""
+        """Return a note for each rule that changed or left out something."""
         left_out = (
             rule + LEFT_OUT + ", ".join(map(shown, names[:_MAX_NAMED])) + _more(names)
             for rule, names in self._left_out_by.items()

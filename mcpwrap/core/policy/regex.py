@@ -6,7 +6,7 @@ from typing import Final
 import re2
 
 _NONE: Final[frozenset[int]] = frozenset()
-# For the states that RE2 makes while it searches. Without room for them a set finds nothing.
+# For the states that RE2 builds while it searches. Without memory for them a set finds nothing.
 _SET_MEMORY_BYTES = 32 * 1024 * 1024
 
 
@@ -18,20 +18,20 @@ class Pattern:
     """One compiled regular expression."""
 
     def __init__(self, text: str) -> None:
-        """Compile it.
+        """Compile `text`.
 
         Raises:
-            PatternError: it is none.
+            PatternError: it is not a regular expression.
         """
         try:
             self._compiled = re2.compile(text, _options())
         except re2.error as error:
-            raise PatternError(_said(error)) from error
+            raise PatternError(_message(error)) from error
         except UnicodeEncodeError as error:
-            raise PatternError("a half of a character") from error
+            raise PatternError("half of a surrogate pair") from error
 
     def is_in(self, encoded: bytes) -> bool:
-        """Say whether it matches somewhere."""
+        """Return whether it matches somewhere."""
         return self._compiled.search(encoded) is not None
 
     def replaced(self, text: str, marker: str) -> str:
@@ -41,7 +41,7 @@ class Pattern:
 
 
 class Patterns:
-    """Set of regular expressions that are searched for at once: fifty take as long as one."""
+    """Set of regular expressions that are searched for at once: 50 take as long as one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = tuple(texts)
@@ -52,19 +52,19 @@ class Patterns:
     def found_in(self, text: str) -> frozenset[int]:
         """Return the numbers of those that match somewhere.
 
-        Remembers the last text, as each pattern of it is asked about by a rule of its own.
+        The last text is cached, since each pattern is looked up by a rule of its own.
 
         Raises:
             UnicodeEncodeError: the text has half of a surrogate pair.
         """
-        last_text, found = self._last  # one attribute: two threads may ask
+        last_text, found = self._last  # one attribute: two threads may call this
         if last_text is not text:
             found = self._found(text)
             self._last = (text, found)
         return found
 
     def _found(self, text: str) -> frozenset[int]:
-        """Ask the set, if it is in order: then it finds the last, which is in any text."""
+        """Search with the set, if it works: it then finds the last pattern, which matches all."""
         sentinel = len(self.texts)
         found = self._set.Match(text) if self._set else None
         if not found or sentinel not in found:
@@ -78,13 +78,13 @@ class NulError(ValueError):
 
 
 class ArgumentPatterns(Patterns):
-    """Patterns on an argument; not searched for if it has a NUL, at which some servers stop."""
+    """Patterns on an argument. One with a NUL is not searched, as some servers stop at it."""
 
     def _found(self, text: str) -> frozenset[int]:
-        """Look for them.
+        """Search for the patterns.
 
         Raises:
-            NulError: what is found might not be in what the server reads.
+            NulError: the text has a NUL, so a match might not be in what the server reads.
         """
         if "\0" in text:
             raise NulError
@@ -94,8 +94,8 @@ class ArgumentPatterns(Patterns):
 def _set_of(texts: tuple[str, ...]) -> "re2.Set | None":
     """Return the set, or None if it would take too much memory.
 
-    A set that is out of memory or was not compiled matches nothing, and says so to stderr alone. So
-    its last pattern is empty: where that one is not found, the others were not looked for.
+    A set that is out of memory or was not compiled matches nothing, and reports that on stderr
+    alone. So its last pattern is empty: if that one is not found, the others were not searched for.
     """
     options = _options()
     options.max_mem = _SET_MEMORY_BYTES
@@ -116,6 +116,6 @@ def _options() -> "re2.Options":
     return options
 
 
-def _said(error: Exception) -> str:
-    said = error.args[0]
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+def _message(error: Exception) -> str:
+    text = error.args[0]
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

@@ -1,6 +1,6 @@
 """Result rules of a policy: size limit, hidden characters, and redaction.
 
-They guard against accident. A server that wants to leak a token writes it another way.
+They protect against accidents. A server that intends to leak a token writes it another way.
 """
 
 import json
@@ -19,9 +19,9 @@ from mcpwrap.core.policy.rules import ResultRule
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.globs import matches_any
 
-# C0 but tab, newline and return; DEL; C1; and what is not seen, by which text is hidden from people
-# and not from models: Default_Ignorable_Code_Point and format characters of Unicode, among them
-# those that turn text round (CVE-2021-42574), tags, and selectors, of which each carries a byte.
+# C0 but tab, newline and return; DEL; C1; and invisible characters, by which text is hidden from
+# people and not from models: Default_Ignorable_Code_Point and format characters of Unicode, among
+# them those that reverse text (CVE-2021-42574), tags, and selectors, of which each carries a byte.
 # Joiners, and the selectors of text and emoji, stay where they join something.
 _HIDDEN = re2.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{ad}\x{34f}\x{600}-\x{605}\x{61c}\x{6dd}\x{70f}"
@@ -30,10 +30,10 @@ _HIDDEN = re2.compile(
     r"\x{fff0}-\x{fffb}\x{1bca0}-\x{1bca3}\x{1d173}-\x{1d17a}\x{e0000}-\x{e0fff}]+"
     r"|[\x{200c}\x{200d}\x{fe0e}\x{fe0f}]{3,}"
 )
-_MAX_KEYS = 1024  # of which we remember whether they are redacted
-_SHORT_CHARS = 32  # keys and words that come in every result: `content`, `type`, `text`
-_MAX_SHORT = 1024  # of which we remember that they stay as they are
-_LOOSE = json.JSONDecoder(strict=False)  # takes `NaN`, `Infinity` and control characters
+_MAX_KEYS = 1024  # cached, with whether they are redacted
+_SHORT_CHARS = 32  # keys and words of every result: `content`, `type`, `text`
+_MAX_SHORT = 1024  # cached as unchanged
+_LOOSE = json.JSONDecoder(strict=False)  # accepts `NaN`, `Infinity` and control characters
 CHANGED = " changed the result"
 LEFT_OUT = " left out "
 _WOULD_CHANGE = " would change the result"
@@ -54,7 +54,7 @@ class CompiledResultRule:
     rule: ResultRule
     checks: tuple[Check, ...]
     texts: tuple[Check, ...]  # those for descriptions and instructions
-    changes: tuple[Check, ...]  # the same, where what is refused is changed instead
+    changes: tuple[Check, ...]  # the same, but they change what those refuse
 
 
 def compiled(rule: ResultRule) -> CompiledResultRule:
@@ -62,7 +62,7 @@ def compiled(rule: ResultRule) -> CompiledResultRule:
     control = _control_checks(rule.control_characters)
     sizes = () if rule.max_bytes is None else (_size_check(rule.max_bytes),)
     redacted = (_Redaction(rule).changed,) if rule.redact_keys or rule.redact else ()
-    # In a schema a key is the name of an argument, and what stands there is no value of it.
+    # In a schema a key is the name of an argument, and the value there is not the argument's.
     texts = redacted
     if rule.redact_keys:
         texts = (_Redaction(replace(rule, redact_keys=())).changed,) if rule.redact else ()
@@ -72,8 +72,8 @@ def compiled(rule: ResultRule) -> CompiledResultRule:
     )
 
 
-def _control_checks(way: Literal["remove", "block"] | None) -> tuple[Check, ...]:
-    match way:
+def _control_checks(mode: Literal["remove", "block"] | None) -> tuple[Check, ...]:
+    match mode:
         case None:
             return ()
         case "remove":
@@ -81,11 +81,11 @@ def _control_checks(way: Literal["remove", "block"] | None) -> tuple[Check, ...]
         case "block":
             return (_Strings(_refused_if_hidden).changed,)
         case _:
-            assert_never(way)
+            assert_never(mode)
 
 
 def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJudgement:
-    """Put a result through all rules that apply to it."""
+    """Apply all rules for a result to it."""
     notes = []
     for compiled_rule in rules:
         name = compiled_rule.rule.name
@@ -104,7 +104,7 @@ def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJu
 
 
 def observed(judgement: ResultJudgement, value: Json) -> ResultJudgement:
-    """Return what becomes of a result where everything is noted and nothing is done."""
+    """Return the judgement of a result for a server in `observe`: all is noted, nothing is done."""
     notes = tuple(map(_observed_note, judgement.notes))
     if judgement.refusal:
         notes += (f"{judgement.refusal.rule} would block the result",)
@@ -112,7 +112,7 @@ def observed(judgement: ResultJudgement, value: Json) -> ResultJudgement:
 
 
 def _observed_note(note: str) -> str:
-    rule, _, _ = note.partition(" ")  # which is in no name of a rule
+    rule, _, _ = note.partition(" ")  # no rule's name has one
     if note == rule + CHANGED:
         return rule + _WOULD_CHANGE
     return note.replace(LEFT_OUT, _WOULD_LEAVE_OUT, 1)
@@ -128,7 +128,7 @@ def _size_check(max_bytes: int) -> Check:
 
 
 def _without_hidden(text: str) -> str:
-    # Of other texts some are called printable by Python though they have selectors in them.
+    # Python calls some texts printable that are not ASCII and have selectors.
     if text.isascii() and text.isprintable():
         return text
     cleaned: str = _HIDDEN.sub("", text)
@@ -137,12 +137,12 @@ def _without_hidden(text: str) -> str:
 
 def _refused_if_hidden(text: str) -> str:
     if _without_hidden(text) is not text:
-        raise ResultRefusedError("the result has characters that are not seen")
+        raise ResultRefusedError("the result has invisible characters")
     return text
 
 
 class _Strings:
-    """Mapping over all strings of a value, keys too; what needs no change stays the same object."""
+    """Mapping over all strings of a value, keys too; an unchanged value stays the same object."""
 
     def __init__(self, change: Callable[[str], str]) -> None:
         self._change = change
@@ -172,11 +172,11 @@ class _Strings:
             is_same = is_same and new_key is key and new_value is value
             after[new_key] = new_value
         if len(after) != len(before):
-            raise ResultRefusedError("two keys of the result become one")
+            raise ResultRefusedError("two keys of the result would become one")
         return before if is_same else after
 
     def _changed_text(self, text: str) -> str:
-        """Return a text changed; of short ones that stay as they are, from memory."""
+        """Return a text changed; short texts that need no change are cached."""
         if len(text) > _SHORT_CHARS:
             return self._change(text)
         if text in self._unchanged:
@@ -227,9 +227,9 @@ class _Redaction(_Strings):
         return text
 
     def _redacted_within(self, text: str) -> str:
-        """Return a text that is JSON itself with what is named in it redacted, written anew.
+        """Redact the named values in a text that is JSON itself, and encode it again.
 
-        Structured content stands in a text once more (2025-06-18, tools, "Structured Content").
+        A text repeats the structured content (2025-06-18, tools, "Structured Content").
         """
         try:
             inner: Json = msgspec.json.decode(text)
@@ -241,7 +241,7 @@ class _Redaction(_Strings):
         return text if changed is inner else msgspec.json.encode(changed).decode()
 
     def _redacted_loosely(self, text: str) -> str:
-        """Redact what is JSON to many parsers, with `NaN` or a raw newline in it; else by line."""
+        """Redact text that is JSON to many parsers, with `NaN` or a raw newline; else its lines."""
         try:
             inner: Json = _LOOSE.decode(text)
         except RecursionError:
@@ -250,12 +250,12 @@ class _Redaction(_Strings):
             return self._redacted_lines(text) if "\n" in text else text
         try:
             changed = self.changed(inner)
-        except UnicodeEncodeError:  # `\ud83d` alone, as of a text that was cut off
+        except UnicodeEncodeError:  # `\ud83d` alone, as in a truncated text
             return text
         return text if changed is inner else _written_loosely(changed)
 
     def _redacted_lines(self, text: str) -> str:
-        """Return a text with each of its lines that is JSON redacted, as logs have them."""
+        """Redact each line of a text that is JSON, as in logs."""
         lines = text.split("\n")
         after = [self._redacted_within(line) if _may_be_json(line) else line for line in lines]
         return "\n".join(after) if any(map(is_not, after, lines)) else text

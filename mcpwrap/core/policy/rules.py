@@ -84,11 +84,11 @@ class ArgumentCondition(_Words, frozen=True, tag="argument"):
 
     arg: str
     test: Test
-    default: str | None = None  # JSON: what the server takes where the argument is not there
+    default: str | None = None  # JSON: the server's value if the argument is missing
 
 
 class NegatedCondition(_Words, frozen=True, tag="inverted"):
-    """Negated condition. One that cannot be judged stays so."""
+    """Negated condition. If the condition cannot be judged, nor can this."""
 
     condition: ArgumentCondition
 
@@ -124,14 +124,14 @@ class ResultRule(_Words, frozen=True, kw_only=True):
 
 
 class LimitsEntry(_Words, frozen=True, kw_only=True):
-    """One entry of `limits`, for calls of tools. None where the file says nothing."""
+    """One entry of `limits`, for calls of tools. None if the file has no value."""
 
     servers: tuple[str, ...] = EVERYTHING
     tools: tuple[str, ...] = EVERYTHING
     calls: int | None = None
-    calls_window_s: int = 60  # `calls` are counted over so long
-    identical_calls: int | None = None  # one after another
-    failures: int | None = None  # one after another
+    calls_window_s: int = 60  # the time over which `calls` are counted
+    identical_calls: int | None = None  # in a row
+    failures: int | None = None  # in a row
     cool_down_s: int | None = None
 
 
@@ -147,7 +147,7 @@ class Policy(_Words, frozen=True, kw_only=True):
 
 
 def encode(policy: Policy) -> bytes:
-    """Return the policy as JSON; equal ones give equal bytes."""
+    """Return the policy as JSON; equal policies give equal bytes."""
     return msgspec.json.encode(policy, order="deterministic")
 
 
@@ -160,7 +160,7 @@ def decode(text: bytes) -> Policy:
     """Return the policy that `encode` was given.
 
     Raises:
-        msgspec.MsgspecError: it is none, or of another version.
+        msgspec.MsgspecError: it is not a policy, or one of another version.
     """
     return _DECODER.decode(text)
 
@@ -169,7 +169,7 @@ _DECODER = msgspec.json.Decoder(Policy)
 
 
 def for_server(policy: Policy, name: str) -> Policy:
-    """Return the part of a policy that concerns one server: no more than its session may know."""
+    """Return the part of a policy for one server: its session must not know more."""
     return Policy(
         default=policy.default,
         observe=tuple(glob for glob in policy.observe if matches_any((glob,), name)),

@@ -13,26 +13,26 @@ class Tristate(Enum):
     UNJUDGEABLE = "cannot be judged"
 
 
-# Looking a member up in its class takes as long as a comparison of two texts.
+# The lookup of a member in its class takes as long as a comparison of two texts.
 HOLDS: Final = Tristate.HOLDS
 FAILS: Final = Tristate.FAILS
 UNJUDGEABLE: Final = Tristate.UNJUDGEABLE
 
 
 def inverted(truth: Tristate) -> Tristate:
-    """Return the answer to the opposite."""
+    """Return the negation."""
     if truth is UNJUDGEABLE:
         return truth
     return FAILS if truth is HOLDS else HOLDS
 
 
 def holds(fact: bool) -> Tristate:  # noqa: FBT001 - it is the fact, and picks no behaviour
-    """Return the answer that a fact gives."""
+    """Return the truth value of a fact."""
     return HOLDS if fact else FAILS
 
 
 def any_of(truths: Iterable[Tristate]) -> Tristate:
-    """Say whether one of them holds; if none does, one that cannot be judged might have."""
+    """Return whether one of them holds; if none does, one that cannot be judged might."""
     result: Tristate = FAILS
     for truth in truths:
         if truth is HOLDS:
@@ -43,7 +43,7 @@ def any_of(truths: Iterable[Tristate]) -> Tristate:
 
 
 def all_of(truths: Iterable[Tristate]) -> Tristate:
-    """Say whether all of them hold; one that fails settles it."""
+    """Return whether all of them hold; one that fails decides."""
     result: Tristate = HOLDS
     for truth in truths:
         if truth is FAILS:

@@ -1,8 +1,8 @@
 """Allowlist of SQL functions with a result of one row, or of a fixed size for any number of rows.
 
-The lists are closed: a function that is not listed may collect, as `query_to_xml()` and the
-functions of users can. A name is sqlglot's key of a class, and in NAMED_... that of a function for
-which sqlglot has no class.
+The lists are closed: a function that is not listed may collect rows, as `query_to_xml()` and the
+functions of users can. A name is sqlglot's key of a class; in NAMED_... it is the name of a
+function for which sqlglot has no class.
 """
 
 
@@ -24,14 +24,13 @@ _VALUES_OF_A_ROW = _names("""
 """)
 # Aggregates and window functions that return the value of one row, or a number.
 PICKS = _VALUES_OF_A_ROW | _names("cumedist denserank grouping ntile percentrank rank rownumber")
-# Their first argument, or the other one, says which part of the values: a list of parts is a list
-# of results.
+# One of their arguments selects a part of the values: a list of parts gives a list of results.
 QUANTILES = _names("approxquantile percentilecont percentiledisc quantile")
-# With several of these in a row, it has the values of several rows.
+# A row with several of these has the values of several rows.
 VALUES_OF_A_ROW = _VALUES_OF_A_ROW | QUANTILES | _names("max median min")
 
 # Functions of one argument, which PostgreSQL calls for `x.name` too. Source: pg_proc.
-# They collect, make rows or read files:
+# These collect rows, make rows or read files:
 CALLED_AS_COLUMNS = _names("""
     aclexplode array_agg json_agg json_agg_strict json_array_elements json_array_elements_text
     json_each json_each_text json_object_keys json_to_recordset jsonb_agg jsonb_agg_strict
@@ -43,15 +42,15 @@ CALLED_AS_COLUMNS = _names("""
     pg_tablespace_databases range_agg range_intersect_agg ts_debug ts_stat ts_token_type
     txid_snapshot_xip unnest xmlagg
 """)
-# They make one value of a whole row:
+# These make one value of a whole row:
 OF_WHOLE_ROWS = _names("""
     concat hstore json_build_array json_build_object jsonb_build_array jsonb_build_object
     quote_literal quote_nullable record_out record_send row_to_json to_json to_jsonb
 """)
 
-# What they return for one row is no longer than what they are given, but for a number or a name.
+# Their value for one row is no longer than their arguments, but for a number or a name.
 KEEPING = _names("and case cast coalesce exists if nullif or trycast xor")
-# A date or a time, whatever they are given.
+# They return a date or a time, whatever their arguments are.
 DATES = _names("""
     adddate date dateadd datesub datetime datetimeadd datetimesub julianday time timestampadd
     timestampsub tsordsadd tsordstodate unixepoch
@@ -118,19 +117,19 @@ NAMED_OF_ONE_ROW = _names("""
     word_similarity xxhash64 yearweek
 """)
 
-# Aggregates of one dialect: in another one, functions of these names may be anybody's.
+# Aggregates of one dialect: in another one, these names may be those of users' functions.
 NAMED_OF_FIXED_SIZE = _names("checksum_agg product stdevp var varp")
 
-# They make rows of one value of a row, and it takes a LIMIT to bound these.
+# They make rows of one value of a row; only a LIMIT bounds these.
 UNNESTS = _names("explode posexplode unnest")
 NAMED_UNNESTS = _names("""
     json_array_elements json_array_elements_text json_object_keys jsonb_array_elements
     jsonb_array_elements_text jsonb_object_keys regexp_matches regexp_split_to_table
     string_to_table
 """)
-# They make rows of numbers or of one value, and stand in FROM.
+# They make rows of numbers or of one value, in a FROM.
 READS_CSV = _names("readcsv read_csv_auto")
-# Its parameters that do not say where a value ends, but for a separator: a line always ends one.
+# Its parameters that do not set where a value ends, but for a separator: a line always ends one.
 # Source: duckdb.org/docs/data/csv/overview.
 CSV_PARAMETERS = _names("""
     all_varchar auto_detect auto_type_candidates columns compression dateformat decimal_separator

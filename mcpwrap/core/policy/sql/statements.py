@@ -1,4 +1,4 @@
-"""SQL tests of a policy, answered from the syntax alone: no schema is known here.
+"""SQL tests of a policy, decided by the syntax alone: no schema is known here.
 
 The number of rows that a statement returns is bounded by its syntax too.
 """
@@ -28,7 +28,7 @@ _SQLITE_SCHEMA = frozenset({
 
 
 def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
-    """Say whether the test holds for one statement of the text or more. It never raises."""
+    """Return whether the test holds for at least one statement of the text. It never raises."""
     found = statements(untrusted_text, dialect)
     if not found:
         return Tristate.UNJUDGEABLE
@@ -36,7 +36,7 @@ def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
         return holds(len(found) > 1)
     try:
         return any_of(_judge(statement, test, dialect) for statement in found)
-    except Exception:  # noqa: BLE001 - RecursionError, and what no tree of sqlglot had until now
+    except Exception:  # noqa: BLE001 - RecursionError, or a tree that sqlglot never made before
         return Tristate.UNJUDGEABLE
 
 
@@ -59,7 +59,7 @@ def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Tristate:
 
 
 def _judge_explained(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
-    if test == "unbounded_select":  # a plan has few rows, and constants that are computed
+    if test == "unbounded_select":  # a plan has few rows, and computed constants
         return holds(collects(tree, dialect))
     return _judge_tree(tree, test, dialect)
 
@@ -81,7 +81,7 @@ def _judge_tree(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
 
 
 def _is_drop(node: exp.Expr) -> bool:
-    """Say whether something is gone, as what CREATE OR REPLACE TABLE replaces."""
+    """Return whether an object is removed, as is the one that CREATE OR REPLACE TABLE replaces."""
     if isinstance(node, exp.DML):
         table = node.find(exp.Table)
         return table is not None and table.name.lower() in _SQLITE_SCHEMA
@@ -91,7 +91,7 @@ def _is_drop(node: exp.Expr) -> bool:
 
 
 def _overwrites(tree: exp.Expr) -> Tristate:
-    """Say whether an INSERT of what a query finds may change rows that are there."""
+    """Return whether an INSERT of a query's rows may change rows that exist."""
     for insert in tree.find_all(exp.Insert):
         conflict = insert.args.get("conflict")
         changes = (conflict and conflict.expressions) or insert.args.get("alternative") == "REPLACE"
@@ -109,7 +109,7 @@ def _without_where(
 
 
 def _is_unbounded(tree: exp.Expr, dialect: Dialect) -> bool:
-    """Say whether a statement that sqlglot knows may give back rows without end."""
+    """Return whether a statement that sqlglot knows may return an unbounded number of rows."""
     if isinstance(tree, exp.Query | exp.Values):
         rows = _rows(tree)
         return rows is None or rows > MAX_ROWS or collects(tree, dialect)
@@ -117,7 +117,7 @@ def _is_unbounded(tree: exp.Expr, dialect: Dialect) -> bool:
 
 
 def _rows(query: object) -> int | None:
-    """Return how many rows a query gives at most; None if nothing bounds them."""
+    """Return the maximal number of rows of a query; None if nothing bounds them."""
     if isinstance(query, exp.Values):
         return len(query.expressions)
     limit = _bound(query.args.get("limit")) if isinstance(query, exp.Query) else None
@@ -138,7 +138,7 @@ def _rows_without_limit(query: object) -> int | None:
 
 
 def _rows_of_source(select: exp.Select) -> int | None:
-    """Return the rows of a query that reads from nothing, or from one subquery."""
+    """Return the rows of a query without a source, or with one subquery as its source."""
     source = select.args.get("from_")
     if _has_more_sources(select) or _groups_several_times(select):
         return None
@@ -158,19 +158,19 @@ def _groups_several_times(select: exp.Select) -> bool:
 
 
 def _unnests(select: exp.Select) -> bool:
-    """Say whether it makes more rows than its source has, also by what it orders by."""
+    """Return whether it makes more rows than its source has, also by its ORDER BY."""
     clauses = (select.args.get(key) for key in ("distinct", "group", "order", "having"))
     parts = [*select.expressions, *(clause for clause in clauses if isinstance(clause, exp.Expr))]
     return any(unnests(node) for part in parts for node in part.walk())
 
 
 def _is_one_row(select: exp.Select) -> bool:
-    """Say whether it counts or sums over all rows."""
+    """Return whether it aggregates all rows into one."""
     return not select.args.get("group") and any(map(_sums_up, select.expressions))
 
 
 def _sums_up(projection: object) -> bool:
-    """Say whether there is an aggregate of this very query: not of one in it, nor over a window."""
+    """Return whether there is an aggregate of this query: not of a subquery, nor over a window."""
     if not isinstance(projection, exp.Expr) or isinstance(projection, exp.Query | exp.Window):
         return False
     return is_total(projection) or any(map(_sums_up, projection.iter_expressions()))
@@ -184,7 +184,7 @@ def _bound(limit: object) -> int | None:
     if options and (options.args.get("percent") or options.args.get("with_ties")):
         return None
     count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression")
-    # FETCH FIRST ROW ONLY; a bare `FETCH` is another name of the table in SQLite.
+    # FETCH FIRST ROW ONLY; a bare `FETCH` is an alias of the table in SQLite.
     if isinstance(limit, exp.Fetch) and count is None and options and options.args.get("rows"):
         return 1
     if limit.expressions or not isinstance(count, exp.Literal) or not is_small(count, MAX_ROWS):

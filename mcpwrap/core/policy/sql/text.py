@@ -1,13 +1,13 @@
 """SQL text cut into statements and parsed, if sqlglot and databases read it alike.
 
-The author of the SQL may know where sqlglot and a database differ. Text that can be read in two
-ways, as far as we know, is not judged at all, and a rule that blocks then applies.
+The author of the SQL may know where sqlglot and a database differ. Text that is known to have two
+readings is not judged at all, and a rule that blocks then applies.
 
-The parsers have a step budget, as those of sqlglot may backtrack without end. `FROM t JOIN t JOIN t
-…` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each word on: twenty of
-them take minutes, in sqlglot 30. The work is counted in steps from one token to another; SQL that
-is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b().b()…` are read once, yet
-sqlglot goes over all of the tree so far at each link: each node is a step.
+The parsers have a step budget, because those of sqlglot may backtrack without end. `FROM t JOIN t
+JOIN t …` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each word on: twenty
+of them take minutes, in sqlglot 30. The work is counted in steps from one token to another; SQL
+that is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b().b()…` are read once,
+but sqlglot visits the whole tree so far at each link: each node is a step.
 """
 
 import functools
@@ -50,7 +50,7 @@ _QUOTED = frozenset({
     TokenType.UNICODE_STRING, TokenType.BYTE_STRING, TokenType.IDENTIFIER,
 })  # fmt: skip
 _COMMANDS = frozenset({*Tokenizer.COMMANDS, TokenType.REPLACE, TokenType.LOCK, TokenType.END})
-# MySQL runs what is in such comments, and sqlglot takes what is in braces for a comment of Jinja.
+# MySQL executes such comments, and sqlglot takes braces for a comment of Jinja.
 _NO_COMMENT = ("/*!", "/*M!", "{")
 # With these a statement of T-SQL begins without a `;` before it; sqlglot takes some for names.
 _BEGINNINGS = frozenset({
@@ -70,19 +70,19 @@ _MORE_EXPLAIN_OPTIONS = re.compile(
     rf"\({_OPTION}(?: *, *{_OPTION})*\)\s*|FORMAT *= *[a-z]+\s+", re.ASCII | re.IGNORECASE
 )
 _WITH_CODE = frozenset({"FUNCTION", "PROCEDURE", "TRIGGER"})
-# Pragmas that only tell, with an argument or without one, and those that tell without one.
+# Pragmas that only report, with an argument or without one, and those that report without one.
 # Source: sqlite.org/pragma.html; duckdb.org/docs/configuration/pragmas.
-_TELLING = frozenset({
+_REPORTING = frozenset({
     "collation_list", "compile_options", "database_list", "foreign_key_list",
     "function_list", "index_info", "index_list", "index_xinfo", "module_list", "pragma_list",
     "show_tables", "table_info", "table_list", "table_xinfo",
 })  # fmt: skip
-_TELLING_IF_BARE = frozenset({
+_REPORTING_IF_BARE = frozenset({
     "application_id", "auto_vacuum", "cache_size", "data_version", "encoding", "foreign_keys",
     "freelist_count", "integrity_check", "journal_mode", "page_count", "page_size", "quick_check",
     "schema_version", "synchronous", "user_version",
 })  # fmt: skip
-# They return a row for each error; the last two up to 100 of them, or up to their argument.
+# Pragmas with a row for each error; the last two have up to 100 of them, or up to their argument.
 _LISTING = frozenset({"foreign_key_check", "integrity_check", "quick_check"})
 # Statements of words and names that show tables, columns or settings. Source: those of SHOW in
 # postgresql.org/docs/current/sql-show.html, dev.mysql.com/doc/refman/8.4/en/show.html and
@@ -96,7 +96,7 @@ _SHOWING: dict[Dialect, str] = {
     "duckdb": rf"(SHOW|DESC|DESCRIBE|SUMMARIZE)\s+{_NAMES}"
     rf"|SHOW\s+(ALL\s+TABLES|TABLES\s+FROM\s+{_NAMES})",
 }
-# It would write what it cannot parse, and with it what an agent sent, to stderr.
+# It would write text that it cannot parse, which an agent sent, to stderr.
 sqlglot.logger.disabled = True
 
 
@@ -114,7 +114,7 @@ class Budget:
 class StatementKind(Enum):
     """Kind of a statement that its first words determine."""
 
-    TELLS = "tells"  # a pragma or a SHOW, or an EXPLAIN that runs nothing
+    TELLS = "tells"  # it only reports: a pragma, a SHOW, or an EXPLAIN that runs nothing
     LISTS = "lists"  # a pragma that shows as many rows as there are errors
     SETS = "sets"  # any other pragma
     UNKNOWN = "unknown"  # it might do anything
@@ -122,7 +122,7 @@ class StatementKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainStatement:
-    """Statement of an EXPLAIN: it may be run, and only its plan is shown."""
+    """Statement of an EXPLAIN: it may be executed, and only its plan is shown."""
 
     tree: exp.Expr
 
@@ -132,9 +132,9 @@ Statement = exp.Expr | ExplainStatement | StatementKind
 
 @functools.lru_cache(maxsize=8)
 def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] | None:
-    """Return the statements of a text; None if nothing can be said of it.
+    """Return the statements of a text; None if it cannot be judged.
 
-    Remembers some, as several rules ask about one text.
+    Some texts are cached, because several rules test one text.
     """
     if len(untrusted_text) > MAX_CHARS or any(char in untrusted_text for char in _CONTROL):
         return None
@@ -147,7 +147,7 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
             return None
         budget = budget_for(len(tokens))
         found = [_statement(part, text, dialect, budget) for part in _parts(tokens)]
-    except Exception:  # noqa: BLE001 - StepLimitError, RecursionError, or what else a parser meets
+    except Exception:  # noqa: BLE001 - StepLimitError, RecursionError, or any error of a parser
         return None
     if text is not untrusted_text and found:
         found[0] = _explained(found[0], tokens, dialect)
@@ -155,18 +155,18 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
 
 
 def budget_for(tokens: int) -> Budget:
-    """Return what a text of so many tokens may take."""
+    """Return the budget of a text with this number of tokens."""
     return Budget(STEPS_PER_TOKEN * tokens + MORE_STEPS)
 
 
 def parse_statement(
     tokens: list[Token], text: str, dialect: Dialect, budget: Budget
 ) -> exp.Expr | None:
-    """Return the tree of one statement; None if it is none.
+    """Return the tree of one statement; None if it is not a statement.
 
     Raises:
-        StepLimitError: the budget is used up.
-        SqlglotError: it is not understood; and whatever else a parser meets.
+        StepLimitError: the budget is exhausted.
+        SqlglotError: it cannot be parsed. A parser may raise any other error too.
     """
     parser = _PARSERS[dialect](dialect=GRAMMARS[dialect](), error_level=ErrorLevel.IMMEDIATE)
     parser.budget = budget
@@ -177,8 +177,8 @@ def parse_statement(
 def _without_explain(text: str, dialect: Dialect) -> str:
     """Return the text without an EXPLAIN at its start.
 
-    sqlglot leaves all that comes after it in one piece. Only a word is what it explains: after a
-    comment there may be a `;`, which ends it.
+    sqlglot leaves everything after it unparsed. It explains a statement only if a word follows:
+    after a comment there may be a `;`, which ends it.
     """
     bare = text.lstrip(f"{_SPACE};")
     is_explain = bare[:7].upper() == "EXPLAIN" and bare[7:8] in {*_SPACE, "("}
@@ -190,13 +190,13 @@ def _without_explain(text: str, dialect: Dialect) -> str:
 
 
 def _reads_one_way(text: str, tokens: Sequence[Token]) -> bool:
-    """Say whether databases see the same words: outside quotes no character deceives."""
+    """Return whether databases see the same words: no character outside quotes deceives."""
     end = 0
     before = TokenType.SEMICOLON
     for token in tokens:
         gap = text[end : token.start]
         end = token.end + 1
-        # After such a word sqlglot leaves all up to the next `;` in one piece, as a string.
+        # After such a word sqlglot leaves the text up to the next `;` unparsed, as a string.
         is_quoted = token.token_type in _QUOTED and before not in _COMMANDS
         before = token.token_type
         word = "" if is_quoted else text[token.start : end]
@@ -207,7 +207,7 @@ def _reads_one_way(text: str, tokens: Sequence[Token]) -> bool:
 
 
 def _is_plain_name(token: Token, text: str) -> bool:
-    """Say whether PostgreSQL sees the same name: it cuts long ones, and U&"..." has escapes."""
+    """Return whether PostgreSQL sees the same name: it cuts long ones, and U&"..." has escapes."""
     if token.token_type in _QUOTED - {TokenType.IDENTIFIER}:
         return True
     is_escaped = token.token_type is TokenType.IDENTIFIER and (
@@ -217,10 +217,10 @@ def _is_plain_name(token: Token, text: str) -> bool:
 
 
 def _deceives(text: str) -> bool:
-    """Say whether Python sees space or a keyword where a database sees a name.
+    """Return whether Python sees space or a keyword where a database sees a name.
 
-    After `FROM t`, SQLite takes `LIMIT` with a no-break space and a 5 for another name of t; so it
-    does with an i that has no dot, which becomes I in capitals.
+    After `FROM t`, SQLite takes `LIMIT` with a no-break space and a 5 for an alias of t, and also
+    with an i that has no dot, which becomes I in capitals.
     """
     if text.isascii():
         return False
@@ -229,7 +229,7 @@ def _deceives(text: str) -> bool:
 
 
 def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Return the tokens of each statement; nothing between two semicolons is none."""
+    """Return the tokens of each statement; two semicolons in a row enclose no statement."""
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
@@ -253,7 +253,7 @@ def _statement(tokens: list[Token], text: str, dialect: Dialect, budget: Budget)
 
 def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
     if dialect != "sqlite" and _word(tokens[0]) in _EXPLAIN_OPTIONS:
-        tokens = tokens[1:]  # with ANALYZE it is run; one of its own changes nothing but statistics
+        tokens = tokens[1:]  # with ANALYZE it is executed; ANALYZE alone changes only statistics
     try:
         tree = parse_statement(tokens, text, dialect, budget)
     except StepLimitError:
@@ -268,11 +268,11 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
 
 
 def _explained(found: Statement, tokens: list[Token], dialect: Dialect) -> Statement:
-    """Judge what is explained. SQLite runs none, but a pragma sets its flag while it is compiled.
+    """Classify an explained statement. SQLite runs none, but a pragma acts when it is compiled.
 
     Source: sqlite.org/lang_explain.html; sqlite.org/pragma.html.
     """
-    if dialect == "tsql":  # has none: what is there may be run
+    if dialect == "tsql":  # it has no EXPLAIN: the rest may be executed
         return found
     if dialect != "sqlite":
         return ExplainStatement(found) if isinstance(found, exp.Expr) else found
@@ -287,18 +287,18 @@ def _word(token: Token) -> str:
 
 
 def _pragma(tokens: list[Token]) -> Statement:
-    """Judge `name`, `schema.name`, and either with `= value` or `(value)` after it."""
+    """Classify `name`, `schema.name`, and either followed by `= value` or `(value)`."""
     words = [token.text.lower() for token in tokens]
     if words[1:2] == ["."]:
         words = words[2:]
     name = words[0] if words else ""
-    if name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1):
+    if name in _REPORTING or (name in _REPORTING_IF_BARE and len(words) == 1):
         return StatementKind.TELLS
     return StatementKind.LISTS if name in _LISTING else StatementKind.SETS
 
 
 class _StepCountingParser(Parser):
-    """Base of the parsers that counts steps. All ways forward and back are `_advance`."""
+    """Base of the parsers that counts steps. Every move, forward or back, is by `_advance`."""
 
     budget: Budget
 

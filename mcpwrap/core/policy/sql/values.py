@@ -7,11 +7,11 @@ from sqlglot import exp
 from mcpwrap.core.policy.rules import Dialect
 from mcpwrap.core.policy.sql import functions
 
-MAX_ROWS_IN_ONE = 100  # tables that a row is joined from; queries that people write name 20
-_OF_ONE = {"this", "big_int"}  # what an aggregate of one argument has
+MAX_ROWS_IN_ONE = 100  # tables that a row is joined from; queries by people name 20
+_OF_ONE = {"this", "big_int"}  # arguments of an aggregate of one value
 # PIVOT makes names of columns from values; T-SQL's FOR XML and FOR JSON make one value of all rows.
 _COLLECTORS = frozenset({"forclause", "pivot", "queryoption"})
-_NUMBERS_OF_ANY_LENGTH = frozenset({"BIGNUM", "VARINT"})  # and so is a sum of them
+_NUMBERS_OF_ANY_LENGTH = frozenset({"BIGNUM", "VARINT"})  # a sum of them too
 _PADDED_TYPES = frozenset({"BINARY", "BIT", "BPCHAR", "CHAR", "NCHAR"})
 # A width over 9999, or one that is an argument: `%*s` and, in DuckDB, `{:>{}}`.
 _LONG_WIDTH = re.compile(r"\d{5}|\*|\{[^}]*\{")
@@ -19,28 +19,28 @@ _LISTS = frozenset({"array", "jsonarray", "jsonobject", "struct"})
 _WITH_VARIABLES = frozenset({"mysql", "tsql"})
 # `||` is an operator too. These compare, or return a part.
 _KEEPING_OPERATORS = (exp.Predicate, exp.Connector, exp.Dot, exp.Collate, exp.Escape)
-# With a number. numeric of PostgreSQL has 131 072 digits, so that `n * 10 + 3` is a longer one.
+# With a number. numeric of PostgreSQL has 131 072 digits, so `n * 10 + 3` is a longer number.
 _COUNTING_OPERATORS = (exp.Add, exp.Sub, exp.Mod, exp.IntDiv)
 _SUMS = (exp.Sum, exp.Avg)
 
 
 def collects(tree: exp.Expr, dialect: Dialect) -> bool:
-    """Say whether a value may be made of more rows than `MAX_ROWS_IN_ONE`, as far as is known."""
-    # Also in a WHERE: an error that a value of it causes has the value in its text.
+    """Return whether a value may consist of more rows than `MAX_ROWS_IN_ONE`, as far as known."""
+    # Also in a WHERE: an error caused by a value has the value in its text.
     if any(_is_collector(node, dialect) for node in tree.walk()):
         return True
     if dialect == "postgres" and tree.find(*_SUMS) and any(map(_is_long_number, tree.walk())):
         return True  # sum(n * ('1e' || id)::numeric) has a digit for each row
     withs = list(tree.find_all(exp.With))
     if any(found.args.get("search") or found.args.get("cycle") for found in withs):
-        return True  # a column of them has all rows on the way to this one
+        return True  # such a column has all rows on the path to this one
     if any(_accumulates(cte, found, dialect) for found in withs for cte in found.expressions):
         return True
     return _Weights(tree).of(tree) > MAX_ROWS_IN_ONE
 
 
 def is_total(node: exp.Expr) -> bool:
-    """Say whether it is an aggregate that makes one row of all."""
+    """Return whether it is an aggregate that makes one row of all."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in functions.NAMED_TOTALS
     # max(a, b) is of one row, and max(a, 9) of DuckDB a list.
@@ -48,7 +48,7 @@ def is_total(node: exp.Expr) -> bool:
 
 
 def unnests(node: exp.Expr) -> bool:
-    """Say whether it makes rows of a value."""
+    """Return whether it makes rows of a value."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in functions.NAMED_UNNESTS
     return node.key in functions.UNNESTS
@@ -72,12 +72,12 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
 
 
 def _is_of_the_server(node: exp.Expr) -> bool:
-    """Say whether it is `@@VERSION` of T-SQL, in sqlglot a parameter in a parameter."""
+    """Return whether it is `@@VERSION` of T-SQL, in sqlglot a parameter in a parameter."""
     return isinstance(node.this, exp.Parameter) or isinstance(node.parent, exp.Parameter)
 
 
 def _is_call(node: exp.Column | exp.Dot) -> bool:
-    """Say whether PostgreSQL may take it for a call: `t.array_agg` is array_agg(t)."""
+    """Return whether PostgreSQL may take it for a call: `t.array_agg` is array_agg(t)."""
     if not _is_part(node):
         return False
     is_named = node.name.lower() in functions.CALLED_AS_COLUMNS
@@ -85,21 +85,21 @@ def _is_call(node: exp.Column | exp.Dot) -> bool:
 
 
 def _is_part(node: exp.Expr) -> bool:
-    """Say whether it is `x.name`, which PostgreSQL takes for `name(x)` if x has no such column."""
+    """Return whether it is `x.name`, to PostgreSQL `name(x)` if x has no such column."""
     if isinstance(node, exp.Dot):
         return isinstance(node.expression, exp.Identifier)
     return isinstance(node, exp.Column) and bool(node.table)
 
 
 def _is_of_names(node: exp.Expr) -> bool:
-    """Say whether it is a column, a part of it, or of an element: `(t).s`, `(a[1]).b`."""
+    """Return whether it is a column, or part of one or of an element: `(t).s`, `(a[1]).b`."""
     while isinstance(node, exp.Dot | exp.Paren | exp.Bracket):
         node = node.this
     return isinstance(node, exp.Column | exp.Identifier)
 
 
 def _pads(kind: exp.DataType) -> bool:
-    """Say whether a value of this type is as long as its declaration says, and that is long."""
+    """Return whether a value of this type is padded to a declared length that is long."""
     if isinstance(kind, exp.ObjectIdentifier | exp.PseudoType):  # regclass, record
         return False
     sizes = [param.this for param in kind.expressions if isinstance(param, exp.DataTypeParam)]
@@ -109,7 +109,7 @@ def _pads(kind: exp.DataType) -> bool:
 
 
 def _is_long_number(node: exp.Expr) -> bool:
-    """Say whether a number of PostgreSQL has as many digits as its text or its exponent says."""
+    """Return whether the text or exponent of a PostgreSQL number sets how many digits it has."""
     match node:
         case exp.Pow():
             return not is_small(node.expression, 10)
@@ -139,13 +139,13 @@ def _name(call: exp.Expr) -> str:
 
 
 def _reads_lines(call: exp.Func) -> bool:
-    """Say whether a file is read as CSV without saying where a value or a line ends."""
+    """Return whether a file is read as CSV, without parameters for where a value or a line ends."""
     named = (arg for arg in call.expressions if isinstance(arg, exp.EQ | exp.PropertyEQ))
     return all(arg.this.name.lower() in functions.CSV_PARAMETERS for arg in named)
 
 
 def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
-    """Say whether its arguments ask for no list, and for no text of any length."""
+    """Return whether its arguments give neither a list nor a text of any length."""
     match name:
         case "format" | "printf":
             return _is_short_format(call.expressions[0] if name == "printf" else call.this)
@@ -162,7 +162,7 @@ def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
 
 
 def _parts_of_values(call: exp.Expr) -> list[exp.Expr]:
-    """Return which parts a quantile is asked for: 0.5, or several."""
+    """Return the parts of which a quantile is taken: 0.5, or several."""
     parts = call.args.get("quantile") or call.args.get("expression") or call.this
     return parts.expressions if isinstance(parts, exp.Array) else [parts]
 
@@ -172,12 +172,12 @@ def _has_one(call: exp.Expr) -> bool:
 
 
 def _is_short_format(template: object) -> bool:
-    """Say whether it is written out, and pads to no length that is long or an argument."""
+    """Return whether it is a literal, and no width in it is long or an argument."""
     return isinstance(template, exp.Literal) and not _LONG_WIDTH.search(template.name)
 
 
 def is_small(number: object, limit: int = 10_000) -> bool:
-    """Say whether it is written as digits, and not over the limit."""
+    """Return whether it is written as digits, and not over the limit."""
     if not isinstance(number, exp.Literal) or number.is_string:
         return False
     digits = number.name
@@ -186,19 +186,19 @@ def is_small(number: object, limit: int = 10_000) -> bool:
 
 # ----------------------------------------------------------------------------------- recursion
 def _accumulates(cte: exp.Expr, found: exp.With, dialect: Dialect) -> bool:
-    """Say whether a value of a recursive query may grow with each step.
+    """Return whether a value of a recursive query may grow with each step.
 
     Columns, constants, `n + 1` and comparisons do not.
     """
     body = cte.this
     tables = {table.name.casefold() for table in body.find_all(exp.Table)}
-    # SQLite and T-SQL need no RECURSIVE; of other names the same letters may be left.
+    # SQLite and T-SQL need no RECURSIVE; case folding may make other names equal to this one.
     is_recursive = found.args.get("recursive") and body.find(exp.SetOperation)
     if not is_recursive and cte.alias.casefold() not in tables:
         return False
-    # Whatever has a row: tables, subqueries, LATERAL, VALUES, functions and joins.
+    # All sources of rows: tables, subqueries, LATERAL, VALUES, functions and joins.
     sources = tables | {alias.name.casefold() for alias in body.find_all(exp.TableAlias)}
-    # A WHERE only says which rows there are.
+    # A WHERE only selects rows.
     giving = body.walk(prune=lambda node: isinstance(node, exp.Where))
     return any(_grows(node, sources, dialect) for node in giving)
 
@@ -224,7 +224,7 @@ def _grows(node: exp.Expr, sources: set[str], dialect: Dialect) -> bool:
 
 
 def _is_row(node: exp.Expr, sources: set[str]) -> bool:
-    """Say whether PostgreSQL and DuckDB take it, the name of a table, for a row of that."""
+    """Return whether it is a table's name, which PostgreSQL and DuckDB take for a row of it."""
     return isinstance(node, exp.Column) and node.name.casefold() in sources
 
 
@@ -233,15 +233,15 @@ def _is_of_whole_row(node: exp.Expr) -> bool:
 
 
 def _is_number(node: exp.Expr) -> bool:
-    """Say whether it is one, or `INTERVAL '1 day'`."""
+    """Return whether it is a number, or `INTERVAL '1 day'`."""
     return isinstance(node, exp.Interval) or (isinstance(node, exp.Literal) and not node.is_string)
 
 
 class _Weights:
-    """Number of table rows that each row of a query is made of.
+    """Weight of a query: the number of table rows of which each of its rows consists.
 
-    `s || lag(s) OVER (...)` has the values of two rows of its source: a query has those of all
-    tables that it names, and again for each aggregate or window function that returns such a value.
+    `s || lag(s) OVER (...)` has the values of two rows of its source: a query counts all tables
+    that it names, and again for each aggregate or window function that returns such a value.
     """
 
     def __init__(self, tree: exp.Expr) -> None:
@@ -251,7 +251,7 @@ class _Weights:
         self._known: dict[str, int] = {}
 
     def of(self, query: exp.Expr) -> int:
-        """Return the weight of a query, without those of its CTEs that it does not name."""
+        """Return the weight of a query; a CTE counts only where it is named."""
         tables, picks = 0, 0
         for node in query.walk(prune=lambda node: node is not query and _is_apart(node)):
             if isinstance(node, exp.Table):
@@ -264,7 +264,7 @@ class _Weights:
     def _of_name(self, table: exp.Table) -> int:
         name = table.name.casefold()
         if name not in self._known:
-            self._known[name] = 1  # while it is counted: a recursive one adds itself as it was
+            self._known[name] = 1  # while it is counted: a recursive CTE counts itself once
             self._known[name] = max(1, sum(map(self.of, self._bodies.get(name, ()))))
         return self._known[name]
 
@@ -274,7 +274,7 @@ def _is_apart(node: exp.Expr) -> bool:
 
 
 def _picks(node: exp.Expr) -> int:
-    """Return how many values it has of other rows; PostgreSQL calls min(s) for `(x.s).min` too."""
+    """Return the number of its values from other rows; PostgreSQL takes `(x.s).min` for min(s)."""
     name = node.name.lower() if _is_part(node) else node.key
     if name in functions.QUANTILES:
         return len(_parts_of_values(node))

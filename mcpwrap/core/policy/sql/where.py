@@ -13,7 +13,7 @@ _NO_COLUMNS = frozenset({
     "current_path", "current_role", "current_user", "system_user", "user", "utc_date", "utc_time",
     "utc_timestamp",
 })  # fmt: skip
-# Every row of a table has a value of these, and the same of the first.
+# Every row of a table has a value of these; all rows have the same value of the first set.
 _SAME_IN_ALL_ROWS = frozenset({"tableoid"})
 _SET_IN_ALL_ROWS = frozenset({
     "$identity", "$rowguid", "_rowid_", "cmax", "cmin", "ctid", "oid", "rowid", "xmax", "xmin",
@@ -22,7 +22,7 @@ _OUTER = frozenset({"LEFT", "RIGHT", "FULL"})
 
 
 def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Tristate:
-    """Say whether a statement changes all rows of a table; UNJUDGEABLE if a schema would tell."""
+    """Return whether a statement changes all rows of a table; UNJUDGEABLE if a schema decides."""
     where = change.args.get("where")
     if not isinstance(where, exp.Where):
         return HOLDS
@@ -34,14 +34,14 @@ def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Trista
 
 
 def _leaves_none(conditions: list[exp.Expr], target: "_Target") -> Tristate:
-    """Say whether the conditions hold for all rows of one table: the first is that of WHERE."""
+    """Return whether the conditions hold for all rows of a table; the first is the WHERE's."""
     if target.passes(conditions[0]) is HOLDS:
         return HOLDS
     return all_of(map(target.passes, conditions))
 
 
 def _names(change: exp.Delete | exp.Update) -> set[str]:
-    """Return the names of the tables that are changed; of `UPDATE t, u SET s = 1` both."""
+    """Return the names of the changed tables; of `UPDATE t, u SET s = 1` both."""
     tables = change.args.get("tables") or [change.this]
     if isinstance(change, exp.Update) and change.this.args.get("joins"):
         tables = [*change.this.find_all(exp.Table)]
@@ -72,7 +72,7 @@ class _Target:
     dialect: Dialect
 
     def passes(self, condition: exp.Expr) -> Tristate:
-        """Say whether a condition holds for all rows."""
+        """Return whether a condition holds for all rows."""
         truth = self._holds_for_all(condition)
         if truth is FAILS and self.dialect == "sqlite":
             as_text = condition.transform(_text_of_unknown)
@@ -80,9 +80,9 @@ class _Target:
         return truth
 
     def _holds_for_all(self, condition: exp.Expr) -> Tristate:
-        """Say whether a condition does not depend on the row, or has an alternative that does not.
+        """Return whether a condition or an alternative in it is independent of the row.
 
-        Only what shows without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
+        Only what is known without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
         """
         match condition:
             case exp.Not() if isinstance(it := condition.this.unnest(), exp.And):
@@ -106,7 +106,7 @@ class _Target:
         return FAILS if any(self._is_mine(it, condition, inner) for it in columns) else UNJUDGEABLE
 
     def _is_mine(self, column: exp.Column, condition: exp.Expr, inner: set[str]) -> bool:
-        """Say whether a column is of this table, whatever other tables have, and chooses rows."""
+        """Return whether a column is surely of this table, and selects rows."""
         name = column.name.casefold()
         if name in _SAME_IN_ALL_ROWS or (name in _SET_IN_ALL_ROWS and not _is_compared(column)):
             return False
@@ -118,7 +118,7 @@ class _Target:
 
 
 def _names_within(condition: exp.Expr) -> set[str]:
-    """Return the names that the subqueries of a condition give to tables of their own."""
+    """Return the names of tables in the subqueries of a condition, aliases included."""
     named: Iterable[exp.Expr] = condition.find_all(exp.Table, exp.TableAlias)
     return {name.casefold() for node in named for name in (node.name, node.alias_or_name)}
 
@@ -137,12 +137,12 @@ def _is_compared(column: exp.Column) -> bool:
 
 
 def _is_column(node: exp.Column) -> bool:
-    """Say whether it is a column: not one of the functions without parentheses."""
+    """Return whether it is a column, and not a function without parentheses."""
     is_bare = not node.table and not node.this.args.get("quoted")
     return not (is_bare and node.name.lower() in _NO_COLUMNS)
 
 
 def _text_of_unknown(node: exp.Expr) -> exp.Expr:
-    """Return what SQLite takes a name in quotes for if there is no such column: `"x" = 'x'`."""
+    """Return the text that SQLite takes a quoted name for without such a column: `"x" = 'x'`."""
     is_text = isinstance(node, exp.Column) and not node.table and node.this.args.get("quoted")
     return exp.Literal.string(node.name) if is_text else node

@@ -71,7 +71,7 @@ def test_each_condition_has_words() -> None:
 def test_all_rules_up_to_the_one_that_decides_are_told() -> None:
     found = explained({"a": "yy", "p": [2, 3]})
     assert [(rule.name, rule.does) for rule in found.rules] == [
-        ("log", "notes `log`; the next rule is looked at"),
+        ("log", "notes `log`; the next rule is evaluated"),
         ("long", "does not apply"),
         ("no", "does not apply"),
         ("rest", "applies"),
@@ -89,13 +89,13 @@ def test_what_cannot_be_judged_is_told_with_what_stood_there() -> None:
     found = explained({"p": 5})
     assert (found.rules[-1].name, found.rules[-1].does) == (
         "long",
-        "applies, since what cannot be judged counts as holding",
+        "applies: a condition that cannot be judged counts as holding",
     )
-    assert found.rules[-1].conditions[0].found == ("nothing is there",)
+    assert found.rules[-1].conditions[0].found == ("there is no value",)
     found = explained({"a": "x", "p": 5})
-    assert found.rules[-1].conditions[1].found == ("what is there has no such parts",)
+    assert found.rules[-1].conditions[1].found == ("the value there has no such parts",)
     [shown] = explained({"a": "x", "A": "y"}).rules[-1].conditions[0].found
-    assert shown.startswith("another key is the same but for its case")
+    assert shown.startswith("another key is the same to some reader")
 
 
 def test_what_stood_there_is_short_and_steers_no_terminal() -> None:

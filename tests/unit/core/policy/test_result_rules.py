@@ -94,8 +94,8 @@ def test_what_is_changed(rule: ResultRule, value: Json, after: Json) -> None:
     [
         (SIZE, "x" * 19, "over 20 bytes"),
         (SIZE, "ä" * 10, "over 20 bytes"),
-        (STRICT, {"a": ["\x1b"]}, "not seen"),
-        (STRICT, {"\u202e": 1}, "not seen"),
+        (STRICT, {"a": ["\x1b"]}, "invisible"),
+        (STRICT, {"\u202e": 1}, "invisible"),
         (CLEAN, {"a": 1, "a\x00": 2}, "two keys"),
         (TOKENS, {"AKIA1234": 1, "AKIA1235": 2}, "two keys"),
         (TOKENS, "\ud800", "cannot be judged"),
