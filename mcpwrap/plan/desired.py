@@ -24,11 +24,11 @@ class Ids:
 
     uid_by_account: Mapping[str, int]
     gid_by_group: Mapping[str, int]
-    # Those listed in it, and those whose own group it is.
+    # Accounts listed in the group, and those whose own group it is.
     uids_by_group: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
-PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: those whose rules concern it
+PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: the files whose rules concern it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Desired:
     server_files: dict[str, dict[str, str]]  # by server: what a restart makes effective
     sysusers_files: dict[str, str]
     elements: nft_elements.Elements
-    proxies: dict[str, str]  # by instance of Squid: its configuration
+    proxies: dict[str, str]  # configuration by Squid instance
     front: str  # the configuration of the front; "" for none
-    webhook: str  # what it is told; "" for none
-    authorities: frozenset[str]  # whose certificates there must be
+    webhook: str  # the configuration of the webhook; "" for none
+    authorities: frozenset[str]  # certificate authorities that must exist
     links: dict[str, str]
     admissions: specs.AccessList
     registry: Registry
@@ -53,10 +53,10 @@ class Desired:
 def desired(
     config: Config, registry: Registry, ids: Ids, sources: Sources, policies: PolicyFiles
 ) -> Desired:
-    """Return how the machine should be.
+    """Return the desired state of the machine.
 
     Raises:
-        UsageError: an agent has no account on this machine, or agents would share what is private.
+        UsageError: an agent has no account on this machine, or agents would share private data.
     """
     servers = config.servers
     uids = {name: registry.uid_of(name) for name in servers}
@@ -64,16 +64,16 @@ def desired(
         name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
     }
     registry = http_listeners.assigned(squid_instances.assigned(config, registry), admissions)
-    heard = http_listeners.desired_listeners(config, admissions, registry)
-    shown = workspaces.described(config, admissions)
+    listeners = http_listeners.desired_listeners(config, admissions, registry)
+    described = workspaces.described(config, admissions)
     return Desired(
         uid_by_name=uids,
         server_files={
-            name: _files(server, registry.by_name[name], sources, shown.get(name))
+            name: _files(server, registry.by_name[name], sources, described.get(name))
             for name, server in servers.items()
         },
         sysusers_files={paths.sysusers(n): unit_files.sysusers(n, uid) for n, uid in uids.items()},
-        elements=nft_elements.elements(config, uids, sources) | http_listeners.elements(heard),
+        elements=nft_elements.elements(config, uids, sources) | http_listeners.elements(listeners),
         proxies=server_egress.proxies(config, registry, sources),
         front=_front(config, uids),
         webhook=_webhook(config),
@@ -83,8 +83,8 @@ def desired(
             by_server=admissions, same_uid_approves=config.approvals.same_uid
         ),
         registry=registry,
-        workspaces=shown,
-        listeners=heard,
+        workspaces=described,
+        listeners=listeners,
     )
 
 
@@ -161,7 +161,7 @@ def _part(part: str | SecretRef) -> str | specs.SecretPart:
 
 
 def _program(server: Server) -> Local:
-    """Return what the wrapper runs: for a URL, a program of ours that speaks for it."""
+    """Return the program that the wrapper starts: for a URL, the remote program."""
     match server.runs:
         case Local() as local:
             return local
@@ -194,6 +194,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
             f"more than one account would share this server's {private}; nothing was changed",
             where=f"[mcp_servers.{server.name}.mcpwrap], agents",
             fix="name one account in `agents`, or write `shared = true`",
+            code="E-PLAN-NOT-SHARED",
         )
     runs = _program(server)
     members = {uid for group in _groups(server) for uid in ids.uids_by_group.get(group, ())} - {0}
@@ -204,7 +205,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
         inherits_any=runs.inherits_any,
         relay=server.relay,
         audit=server.audit,
-        # root, in whichever group, is no agent.
+        # root is not an agent, whatever groups it is in.
         http_uids=tuple(sorted({*uids, *members} - {0})) if server.speaks_http() else (),
         members=tuple(sorted(members)),
         login=server.has_oauth(),
@@ -225,5 +226,6 @@ def _id(server: Server, agent: str, id_by_name: Mapping[str, int], name: str) ->
     raise UsageError(
         f"this machine has no {kind} {name!r}; nothing was changed",
         where=f"[mcp_servers.{server.name}.mcpwrap], agents",
-        fix=f"make the {kind}, or take {agent!r} out",
+        fix=f"create the {kind}, or remove {agent!r} from `agents`",
+        code="E-PLAN-NO-ACCOUNT",
     )

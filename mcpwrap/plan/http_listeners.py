@@ -18,14 +18,14 @@ NFT = "/usr/sbin/nft"
 
 
 def instance(listener: Listener) -> str:
-    """Return what the units of a listener are called: no name of a server has a dot."""
+    """Return the instance name of a listener's units: no server's name has a dot."""
     return f"{listener.server}.{listener.uid}"
 
 
 def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
-    """Return the registry with addresses that listeners have and that it does not know.
+    """Return the registry with the addresses that listeners have and that it lacks.
 
-    So a lost registry does not lead an agent to another server than it was told of.
+    So after the loss of the registry, no agent's URL leads to another server.
     """
     known = dict(registry.by_name)
     taken = {n for allocation in known.values() for n in allocation.http.values()}
@@ -42,7 +42,7 @@ def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
 def assigned(registry: Registry, rule_by_server: Mapping[str, specs.AccessRule]) -> Registry:
     """Return the registry in which each agent that speaks HTTP has an address for each server.
 
-    One that was given stays: also of an agent that leaves, and of a server that is retired.
+    An assigned address is permanent, also for an agent that leaves or a server that is retired.
 
     Raises:
         McpwrapError: all 65534 are taken.
@@ -60,7 +60,7 @@ def assigned(registry: Registry, rule_by_server: Mapping[str, specs.AccessRule])
 def desired_listeners(
     config: Config, rule_by_server: Mapping[str, specs.AccessRule], registry: Registry
 ) -> dict[str, Listener]:
-    """Return the listeners that there should be, by instance."""
+    """Return the desired listeners, by instance."""
     found = [
         Listener(
             server=name,
@@ -75,14 +75,14 @@ def desired_listeners(
 
 
 def elements(listeners: Mapping[str, Listener]) -> Elements:
-    """Return the elements by which each agent, and nobody else, reaches its listeners."""
+    """Return the elements that let each agent, and no other account, connect to its listeners."""
     return frozenset(
         ("listener_clients", f"{each.uid} . {each.address}") for each in listeners.values()
     )
 
 
 def files(listener: Listener) -> dict[str, str]:
-    """Return what a listener is told, and its address for PID 1."""
+    """Return the configuration file of a listener, and the drop-in with its address for PID 1."""
     name = instance(listener)
     return {
         paths.listener(name): specs.encode(listener),
@@ -94,7 +94,7 @@ def _drop_in(listener: Listener) -> str:
     client = f"{listener.uid} . {listener.address}"
     lines = [
         "[Socket]",
-        "# Nobody listens before the packet rules let this account there, and no other.",
+        "# PID 1 does not listen before the packet rules admit this account, and no other.",
         f"ExecStartPre={NFT} get element inet mcpwrap listener_clients {{ {client} }}",
         f"ListenStream={listener.address}:{PORT}",
     ]
@@ -105,12 +105,12 @@ def _written(found: Mapping[str, str]) -> Iterator[Listener]:
     for name in sorted(paths.names_in(found, paths.listener)):
         try:
             yield listener_file.decode(found[paths.listener(name)].encode())
-        except msgspec.MsgspecError:  # it is written anew
+        except msgspec.MsgspecError:  # it is written again
             continue
 
 
 def _number(listener: Listener) -> int:
-    """Return the number of its address; 0 if that is none of ours."""
+    """Return the number of its address; 0 if listeners do not have such an address."""
     found = re.fullmatch(r"127\.78\.([0-9]{1,3})\.([0-9]{1,3})", listener.address)
     number = int(found[1]) * 256 + int(found[2]) if found else 0
     is_ours = listener_file.address_at(number) == listener.address
@@ -125,4 +125,5 @@ def _free(taken: set[int]) -> Iterator[int]:
         f"all {listener_file.LAST} addresses of listeners are taken",
         where="agents that speak HTTP",
         fix="remove servers with `mcpwrap apply --purge`, or name fewer `agents`",
+        code="E-PLAN-NO-LISTENER-ADDRESS",
     )

@@ -14,7 +14,7 @@ PROXY = "/var/lib/mcpwrap/squid"
 SQUID = "/usr/lib/mcpwrap/squid"
 CERTGEN = "/usr/lib/squid/security_file_certgen"
 CAS = "/var/lib/mcpwrap/ca"
-SPLICE_CA = "_none"  # a port that looks into TLS wants a certificate, also to show it to nobody
+SPLICE_CA = "_none"  # a port that peeks into TLS must have a certificate, also if none is shown
 SYSTEM_CAS = "/etc/ssl/certs/ca-certificates.crt"
 RESOLV_CONFS = "/var/lib/mcpwrap/resolv"
 FRONT = "/var/lib/mcpwrap/front.json"
@@ -40,7 +40,7 @@ MINTED = "/run/mcpwrap/mint"
 BUNDLES = "/run/mcpwrap/bundle"
 LOCK = "/run/mcpwrap/apply.lock"
 PANIC = "/var/lib/mcpwrap/panic.json"
-PANIC_RESERVE = "/var/lib/mcpwrap/panic.reserve"  # an empty file that is there already
+PANIC_RESERVE = "/var/lib/mcpwrap/panic.reserve"  # an empty file that already exists
 PANIC_LOCK = "/run/mcpwrap/panic.lock"
 PANIC_NOW = "/run/mcpwrap/panic.json"  # the same in memory, for when the disk is full
 PANIC_NOW_LOCK = "/run/mcpwrap/panic-now.lock"
@@ -49,7 +49,7 @@ APPROVERS_LOCK = "/run/mcpwrap/approvers.lock"
 AUDIT = "/var/log/mcpwrap/audit"
 AUDIT_KEYS = "/var/lib/mcpwrap/audit.json"
 AUDIT_LOCK = "/run/mcpwrap/audit.lock"
-# What only root may change: folders, files that are no server's, and files that only root may read.
+# Only root may change these: folders, files of no server, and files that only root may read.
 FOLDERS = (
     "/etc/mcpwrap", CONFIG_DIR, "/etc/mcpwrap/policy.d", "/run/mcpwrap", SPECS, LISTENERS, STATES,
     LINKS, SYSUSERS, SEALED, MINTED, BUNDLES, CACHES, CAS, PROXY,
@@ -66,7 +66,7 @@ PROPOSAL_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-proposal"
 WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
 
-# Files that others than `apply` replace, and the lock under which they do.
+# Files that other programs than `apply` replace, and the lock that they hold.
 _LOCK_BY_FILE = {
     SECRETS: SECRETS_LOCK,
     STORE: SECRETS_LOCK,
@@ -74,7 +74,7 @@ _LOCK_BY_FILE = {
     APPROVERS: APPROVERS_LOCK,
     AUDIT_KEYS: AUDIT_LOCK,
 }
-# Where root replaces files: what is there under the name of a temporary file was not completed.
+# Where root replaces files: a temporary file there was not completed.
 REPLACED = (
     "/var/lib/mcpwrap/*", f"{PROXY}/*.conf", f"{PROXY}/*.conf.new", f"{CAS}/*/*",
     f"{RESOLV_CONFS}/*.conf", f"{SPECS}/*.json", f"{LISTENERS}/*.json", f"{LINKS}/*",
@@ -92,7 +92,7 @@ def lock_of_temporary(path: str) -> str:
 
 
 def spec(name: str) -> str:
-    """Return the file that tells the wrapper of `name` what to run."""
+    """Return the file with the server descriptor of `name`."""
     return f"{SPECS}/{name}.json"
 
 
@@ -102,7 +102,7 @@ def sysusers(name: str) -> str:
 
 
 def drop_in(name: str) -> str:
-    """Return the drop-in with what is true of this wrapper alone (systemd.unit(5))."""
+    """Return the drop-in with the directives of this wrapper alone (systemd.unit(5))."""
     return f"{UNITS}/mcpwrap@{name}.service.d/10-mcpwrap.conf"
 
 
@@ -122,7 +122,7 @@ def service_unit(name: str) -> str:
 
 
 def listener(instance: str) -> str:
-    """Return the file that tells a listener, called NAME.UID, whom it serves."""
+    """Return the file with the server and the agent of a listener, called NAME.UID."""
     return f"{LISTENERS}/{instance}.json"
 
 
@@ -137,7 +137,7 @@ def listener_socket(instance: str) -> str:
 
 
 def listener_service(instance: str) -> str:
-    """Return the unit that answers there."""
+    """Return the unit of the process that answers there."""
     return f"mcpwrap-http@{instance}.service"
 
 
@@ -162,29 +162,29 @@ def bundle(name: str) -> str:
 
 
 def proxy(instance: str) -> str:
-    """Return the configuration of one instance of Squid, for example of `proxy-1`."""
+    """Return the configuration file of one Squid instance, for example of `proxy-1`."""
     return f"{PROXY}/{instance}.conf"
 
 
 def proxy_unit(instance: str) -> str:
-    """Return the unit of one instance of Squid."""
+    """Return the unit of one Squid instance."""
     kind, _, number = instance.rpartition("-")
     return f"mcpwrap-squid-{kind}@{number}.service"
 
 
 def instance_of(unit: str) -> str:
-    """Return the instance of Squid whose unit this is; "" if it is nobody's."""
+    """Return the Squid instance of a unit; "" if it has none."""
     found = re.fullmatch(r"mcpwrap-squid-(proxy|intercept)@([0-9]+)\.service", unit)
     return f"{found[1]}-{found[2]}" if found else ""
 
 
 def proxy_account(instance: str) -> str:
-    """Return the account under which an instance of Squid runs."""
+    """Return the account under which a Squid instance runs."""
     return f"mcpwrap-{instance.rpartition('-')[0]}"
 
 
 def certificates(instance: str) -> str:
-    """Return where an instance that opens TLS keeps the certificates that it has made."""
+    """Return the folder of the certificates that an instance which opens TLS has made."""
     return f"/run/mcpwrap-{instance}/certificates"
 
 
@@ -194,7 +194,7 @@ def address_unit(address: str) -> str:
 
 
 def access_log(instance: str) -> str:
-    """Return the file in which one instance of Squid notes each request, as JSON lines."""
+    """Return the file in which one Squid instance logs each request, as JSON lines."""
     kind, _, number = instance.rpartition("-")
     return f"/var/log/mcpwrap/{kind}/access-{number}.jsonl"
 
@@ -215,7 +215,7 @@ def ca_bundle(name: str) -> str:
 
 
 def resolv_conf(name: str) -> str:
-    """Return what the server `name` sees as /etc/resolv.conf (resolv.conf(5))."""
+    """Return the file that the server `name` sees as /etc/resolv.conf (resolv.conf(5))."""
     return f"{RESOLV_CONFS}/{name}.conf"
 
 

@@ -23,7 +23,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_retired: bool = False
     # The instance of Squid, "" for none; null is of a version that had one of each kind.
     squid: Annotated[str, msgspec.Meta(pattern=_INSTANCE)] | None = None
-    # The numbers of its listeners, by the UID of the agent: what an agent was told once stays true.
+    # The numbers of its listeners, by the UID of the agent: an agent's URL never changes.
     http: dict[_AgentUid, _Number] = {}
 
 
@@ -54,33 +54,37 @@ def decode(text: str) -> Registry:
         written = msgspec.json.decode(text, type=_Format).format
         if written != FORMAT:
             raise McpwrapError(
-                f"format {written}, and this version knows {FORMAT}",
+                f"unknown format {written}; this version of mcpwrap reads format {FORMAT}",
                 where=paths.REGISTRY,
                 fix="install the version of mcpwrap that wrote it, or a later one",
+                code="E-REGISTRY-FORMAT",
             )
         registry = msgspec.json.decode(text, type=Registry)
     except msgspec.MsgspecError as error:
-        raise _garbage(str(error)) from error
+        raise _damaged(str(error)) from error
     uids = [allocation.uid for allocation in registry.by_name.values()]
     if len(set(uids)) < len(uids):
-        raise _garbage("two names have one UID")
+        raise _damaged("two names have the same UID")
     numbers = [n for allocation in registry.by_name.values() for n in allocation.http.values()]
     if len(set(numbers)) < len(numbers):
-        raise _garbage("two listeners have one address")
+        raise _damaged("two listeners have the same address")
     return registry
 
 
-def _garbage(why: str) -> McpwrapError:
+def _damaged(why: str) -> McpwrapError:
     return McpwrapError(
-        f"not a registry: {why}", where=paths.REGISTRY, fix="restore it from a backup"
+        f"the file is damaged: {why}",
+        where=paths.REGISTRY,
+        fix="restore it from a backup",
+        code="E-REGISTRY-DAMAGED",
     )
 
 
 def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
-    """Return the registry with the servers whose account exists and which it does not know.
+    """Return the registry with the servers whose account exists and which it lacks.
 
-    So a lost registry does not give files of one server to another. An account outside of our
-    range, or with the UID of another server, was made by somebody else, and is not adopted.
+    So after the loss of the registry, no server gets the files of another. An account outside of
+    mcpwrap's range, or with the UID of another server, is not mcpwrap's and is not adopted.
     """
     known = {allocation.uid for allocation in registry.by_name.values()}
     found = {
@@ -107,9 +111,10 @@ def allocate(
 ) -> Registry:
     """Return the registry in which each of `names` has a UID and every other name is retired.
 
-    `taken_ids` are UIDs and GIDs of accounts and processes that are not ours. A name that has a UID
-    keeps it, unless somebody else has got it since: a person comes before a server. `owned_ids` own
-    something on this machine, a server's own files too, and are given to no other name.
+    `taken_ids` are UIDs and GIDs of accounts and processes that are not mcpwrap's. A name that has
+    a UID keeps it, unless another account has got it since: a person comes before a server.
+    `owned_ids` own something on this machine, which may be a server's files, and are given to no
+    other name.
 
     Raises:
         McpwrapError: all 20000 are taken.
@@ -146,4 +151,5 @@ def _free_uid(name: str, used: Collection[int]) -> int:
         where=f"server {name!r}",
         fix="remove servers with `mcpwrap apply --purge`, or accounts and lines of /etc/subuid "
         "in that range",
+        code="E-REGISTRY-NO-UID",
     )

@@ -23,7 +23,7 @@ class WriteFile:
     text: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"write {self.path}"
 
 
@@ -34,7 +34,7 @@ class RemoveFile:
     path: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"remove {self.path}"
 
 
@@ -45,7 +45,7 @@ class RemoveLeftover:
     path: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"remove {self.path}, which was not completed"
 
 
@@ -56,8 +56,8 @@ class RemoveTree:
     path: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return f"remove {self.path} and all in it"
+        """Return the line that `plan` prints for the step."""
+        return f"remove {self.path} and its content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class ShutTree:
     path: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return f"keep {self.path} for root alone"
+        """Return the line that `plan` prints for the step."""
+        return f"give {self.path} to root alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ForgetSecrets:
     name: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"forget the secrets of {self.name}"
 
 
@@ -90,7 +90,7 @@ class MakeLink:
     target: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"link {self.path} to {self.target}"
 
 
@@ -101,7 +101,7 @@ class MakeAccounts:
     accounts: tuple[tuple[str, int], ...]  # names and UIDs
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         if len(self.accounts) == 1:
             [(name, uid)] = self.accounts
             return f"make the account {name} with UID {uid}"
@@ -116,7 +116,7 @@ class RemoveAccount:
     name: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"remove the account {self.name}"
 
 
@@ -127,7 +127,7 @@ class LoadRules:
     elements: Elements
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it. What goes past Squid is named."""
+        """Return the line that `plan` prints for the step. It names what goes past Squid."""
         by_set = {n: sorted(e for s, e in self.elements if s.startswith(n)) for n in _SHOWN}
         text = f"load the packet rules: {len(by_set['wrapped'])} servers, "
         text += f"{len(by_set['egress_addr'])} of them with an allowlist"
@@ -145,9 +145,9 @@ class MakeAuthority:
     name: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         if self.name == SPLICE_CA:
-            return "make a certificate for Squid's ports, which nobody is shown"
+            return "make a certificate for Squid's ports, which no client is shown"
         return f"make a certificate authority that {self.name} alone trusts"
 
 
@@ -159,7 +159,7 @@ class LoadProxy:
     text: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"load {proxy(self.instance)} into Squid; connections stay"
 
 
@@ -168,8 +168,8 @@ class LoadFront:
     """Step that makes the front serve the content of its file."""
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return "have the front serve the servers that know no proxy; connections stay"
+        """Return the line that `plan` prints for the step."""
+        return "make the front serve the servers without proxy support; connections stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ class LoadWebhook:
     """Step that makes the webhook post to the URL in its file, with a new key if there is none."""
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return f"have the webhook post what waits for approval, signed with {WEBHOOK_KEY}"
+        """Return the line that `plan` prints for the step."""
+        return f"make the webhook post pending approvals, signed with {WEBHOOK_KEY}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class StopUnit:
     unit: str
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"stop {self.unit}; its connections end"
 
 
@@ -197,7 +197,7 @@ class ReloadUnits:
     """Step that makes systemd read its unit files again."""
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return "make systemd read the unit files again"
 
 
@@ -208,7 +208,7 @@ class StopServers:
     names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        """Return the line that `plan` prints for the step. It names whose sessions end."""
         return f"stop {', '.join(self.names)}; {_its(self.names)} sessions end"
 
 
@@ -219,7 +219,7 @@ class RestartServers:
     names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        """Return the line that `plan` prints for the step. It names whose sessions end."""
         runs = "it runs" if len(self.names) == 1 else "they run"
         return f"restart {', '.join(self.names)} if {runs}; {_its(self.names)} sessions end"
 
@@ -231,7 +231,7 @@ class EnableSockets:
     names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"listen after a reboot for sessions of {_shortened(self.names)}"
 
 
@@ -242,7 +242,7 @@ class StartSockets:
     names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
+        """Return the line that `plan` prints for the step."""
         return f"listen for sessions of {_shortened(self.names)}"
 
 
@@ -253,7 +253,7 @@ class StopListeners:
     instances: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        """Return the line that `plan` prints for the step. It names whose sessions end."""
         listeners = "listener" if len(self.instances) == 1 else "listeners"
         closed = f"close the {listeners} {', '.join(self.instances)}"
         return f"{closed}; {_its(self.instances)} sessions end"
@@ -266,19 +266,19 @@ class StartListeners:
     listeners: tuple[tuple[str, Listener], ...]  # each with its instance
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        said = [
+        """Return the line that `plan` prints for the step."""
+        texts = [
             f"at {url(listener.address)} for {listener.server}, UID {listener.uid} alone"
             for _, listener in self.listeners
         ]
-        return f"listen {_shortened(said, '; ')}"
+        return f"listen {_shortened(texts, '; ')}"
 
 
 _Each = TypeVar("_Each")
 
 
 def batches(wanted: Sequence[_Each], at_once: int = _AT_ONCE) -> Iterator[tuple[_Each, ...]]:
-    """Yield them in their order, as many at a time as one step is about."""
+    """Yield the elements in their order, in groups of the size of one step."""
     for first in range(0, len(wanted), at_once):
         yield tuple(wanted[first : first + at_once])
 
@@ -288,7 +288,7 @@ def _its(names: Sequence[str]) -> str:
 
 
 def _shortened(named: Sequence[str], between: str = ", ") -> str:
-    """Return all of a few, and how many more there are of many."""
+    """Return a few names in full; of many, the first three and the number of the others."""
     if len(named) <= _NAMED:
         return between.join(named)
     return f"{between.join(named[:3])} and {len(named) - 3} more"

@@ -7,12 +7,12 @@ from mcpwrap.plan.egress import server_egress
 
 RUNTIME_SIZE = "256M"
 RUNTIME = "/run/mcpwrap/rt"
-PLACES_BEYOND = 4  # those of sessions that have ended are emptied, which takes its time
+PLACES_BEYOND = 4  # slots of ended sessions are cleaned up, which takes time
 REDACTOR_TASKS = 2  # a session with secrets has a process with two threads beside the server
 
 
 def sysusers(name: str, uid: int) -> str:
-    """Return the account as sysusers.d(5) wants it: group first, so that both get the same id."""
+    """Return the account for sysusers.d(5): the group first, so that both get the same id."""
     account = account_of(name)
     return (
         f"{paths.WRITTEN}g {account} {uid}\n"
@@ -21,25 +21,25 @@ def sysusers(name: str, uid: int) -> str:
 
 
 def drop_in(server: Server, uid: int, instance: str) -> str:
-    """Return what this wrapper's unit has beyond the template. `instance`: of Squid, or ""."""
-    limits, places = server.limits, range(server.limits.sessions + PLACES_BEYOND)
+    """Return what this wrapper's drop-in adds to the template. `instance` is of Squid, or ""."""
+    limits, slots = server.limits, range(server.limits.sessions + PLACES_BEYOND)
     options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE},nr_inodes=16k"
     lines = [
         "[Service]",
         *server_egress.unit_lines(server, uid),
-        f"# {limits.sessions} sessions of this much, and the supervisor.",
+        f"# The limits of {limits.sessions} sessions, and the supervisor.",
         f"MemoryMax={limits.memory_bytes * limits.sessions}",
         f"TasksMax={(limits.tasks + REDACTOR_TASKS) * limits.sessions + 8}",
-        "# The same, counted by account, for machines where nothing counts tasks by control group.",
+        "# The same, counted by account, for machines that do not count tasks by control group.",
         f"LimitNPROC={(limits.tasks + REDACTOR_TASKS) * limits.sessions + 8}",
-        "# Home and temporary files of each session: full, it is that session's affair alone.",
-        *(f"TemporaryFileSystem={RUNTIME}/{server.name}/{n}:{options}" for n in places),
+        "# Home and temporary files of each session: a full one affects that session alone.",
+        *(f"TemporaryFileSystem={RUNTIME}/{server.name}/{n}:{options}" for n in slots),
     ]
     if limits.cpu_percent:
         lines.append(f"CPUQuota={limits.cpu_percent * limits.sessions}%")
     if server.state or server.has_oauth():
         folder = f"mcpwrap/state/{server.name}"
-        what = "A home that lasts." if server.state else "What is kept of a login lasts."
+        what = "A persistent home." if server.state else "A persistent folder for the login."
         lines += [f"# {what}", f"StateDirectory={folder}"]
         lines += [f"BindPaths=/var/lib/{folder}"]
     lines += workspaces.drop_in(server)
@@ -51,19 +51,19 @@ def drop_in(server: Server, uid: int, instance: str) -> str:
 
 
 def _secrets(name: str) -> list[str]:
-    """Return how the secrets of one start arrive. Source: systemd.exec(5), CREDENTIALS."""
-    # Even with a `+` a command sees the file system as the service does: as PID 1 does is better.
+    """Return the lines that deliver a start's secrets. Source: systemd.exec(5), CREDENTIALS."""
+    # Even with a `+` a command sees the file system of the service; nsenter shows that of PID 1.
     mint = f"+/usr/bin/nsenter --target=1 --mount -- {paths.MINT_PROGRAM}"
     return [
-        "# Root seals them for this start alone; the key to them is a credential.",
+        "# Root seals the secrets for this start alone; their key is a credential.",
         f"ExecStartPre={mint} start {name}",
         f"LoadCredential=capability:{paths.capability(name)}",
         f"BindReadOnlyPaths={paths.bundle(name).rpartition('/')[0]}",
-        "# `systemctl reload` hands over what they are now; the next session has it.",
+        "# `systemctl reload` hands over their current values; the next session has these.",
         f"ExecReload={mint} reload {name}",
         "ExecReload=/usr/bin/kill -HUP $MAINPID",
         "[Unit]",
-        "# systemd looks for file and folder before the first command, so they must be there.",
+        "# systemd looks for file and folder before the first command, so they must exist.",
         f"Requires=mcpwrap-mint@{name}.service",
         f"After=mcpwrap-mint@{name}.service",
     ]

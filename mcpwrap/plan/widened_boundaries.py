@@ -6,22 +6,22 @@ from mcpwrap.config.model import Config, Local, Server
 from mcpwrap.config.value_parsers import may_steer
 
 _SAME_UID = (
-    "WIDENED by [approvals] same_uid: who runs an agent approves its calls without any proof; "
-    "so an agent that reaches a shell of its account approves its own"
+    "WIDENED by [approvals] same_uid: an account that runs an agent approves its calls without any "
+    "proof; so an agent that reaches a shell of its account approves its own calls"
 )
 
 
 _UNPROTECTED = (
-    "WIDENED by [mcp_servers.{}.mcpwrap] protect: in its workspaces it can write what git, shells, "
-    "editors and agents run code from, and so have them run its own"
+    "WIDENED by [mcp_servers.{}.mcpwrap] protect: in its workspaces it can write the files from "
+    "which git, shells, editors and agents run code, and so make them run its own"
 )
 _INSTRUCTING = (
     "WIDENED by [mcp_servers.{}.mcpwrap] protect_instructions: in its workspaces it can write "
-    "AGENTS.md, CLAUDE.md and the like, which agents obey"
+    "AGENTS.md, CLAUDE.md and similar files, which agents obey"
 )
 _FOR_ALL = (
-    "WIDENED by [mcp_servers.{}.mcpwrap] umask: what it makes in its workspaces every account of "
-    "this machine can write to that reaches the folder"
+    "WIDENED by [mcp_servers.{}.mcpwrap] umask: every account of this machine that reaches the "
+    "folder can write to the files that it makes in its workspaces"
 )
 _WRITING = 0o002  # of others
 
@@ -33,7 +33,7 @@ def widenings_of(config: Config) -> list[str]:
 
 
 def of_servers(servers: Iterable[Server]) -> list[str]:
-    """Return a line for each boundary that the definition of a server takes down in part."""
+    """Return a line for each boundary that the definition of a server widens."""
     return [line for server in servers for line in _of_server(server)]
 
 

@@ -11,7 +11,7 @@ from mcpwrap.plan import paths
 def described(
     config: Config, admission_by_server: Mapping[str, specs.AccessRule]
 ) -> dict[str, specs.Workspaces]:
-    """Return what each server that has workspaces is given, and whose it may be."""
+    """Return the workspaces of each server that has any, and the accounts that may own them."""
     return {
         name: specs.Workspaces(
             folders=tuple(specs.Folder(w.path, w.is_writable) for w in server.workspace),
@@ -26,13 +26,13 @@ def described(
 
 
 def drop_in(server: Server) -> list[str]:
-    """Return how the folders get into the wrapper's view of the file system."""
+    """Return the drop-in lines that mount the folders in the wrapper's mount namespace."""
     if not server.workspace:
         return []
-    # As with the mint: a command with a `+` begins with a view like the service's.
+    # As with the mint: even with a `+` a command sees the file system of the service.
     show = f"+/usr/bin/nsenter --target=1 --mount -- {paths.WORKSPACE_PROGRAM}"
     return [
-        "# Root mounts them in the wrapper's own view, once it has one; here it says that it has.",
+        "# Root mounts the workspaces in the wrapper's mount namespace; the outcome is here.",
         f"TemporaryFileSystem={REPORTS}:mode=0755,size=64k,nr_inodes=16",
         f"ExecStartPost={show} {server.name} $MAINPID",
     ]

@@ -1,11 +1,11 @@
 """Steps from the observed to the desired state, in an order that is safe to interrupt.
 
-No agent is let in before the rules, the account and the units stand; one that goes is shut out
+No agent is admitted before the rules, the account and the units exist; access that ends is removed
 first; and packets are refused before an account exists and until it is gone.
 
-An HTTP listener of agents is closed before its files change, and opened last of all, when packet
-rules, server and access list are complete: so PID 1 listens nowhere that is not bound to one
-account, and every agent that is heard is let in. If `apply` is interrupted before that, the
+An agents' HTTP listener is closed before its files change, and opened last of all, when packet
+rules, server and access list are complete: so PID 1 listens only where one account alone can
+connect, and every agent that connects is admitted. If `apply` is interrupted before that, the
 listener stays closed. After the listeners comes the webhook, which posts pending approvals.
 """
 
@@ -37,7 +37,7 @@ class RetirementPolicy(Enum):
 def diff(
     want: Desired, have: Observed, retired: RetirementPolicy = RetirementPolicy.KEEP
 ) -> list[Step]:
-    """Return what root should do. An empty list says that the machine is as it should be."""
+    """Return the steps for root. An empty list means that the machine is in the desired state."""
     gone = _gone(want, have)
     return [
         *map(steps.RemoveLeftover, sorted(have.leftovers)),
@@ -65,7 +65,7 @@ def diff(
 
 
 def _gone(want: Desired, have: Observed) -> list[str]:
-    """Names of which anything exists although no server has them."""
+    """Return the names of which anything exists although no server has them."""
     accounts = {a.removeprefix(ACCOUNT_PREFIX) for a in have.uid_by_account}
     found = accounts | have.loaded_units | have.listening | set(have.applied.hash_by_server)
     for template in (paths.spec, paths.sysusers, paths.drop_in):
@@ -78,7 +78,7 @@ def _write(files: Mapping[str, str], have: Observed) -> list[Step]:
 
 
 def _shut_out(want: Desired, have: Observed) -> list[Step]:
-    """Take from the access list, now, everything that the new one does not have."""
+    """Remove from the access list now what the new one does not have."""
     if paths.ACCESS_LIST not in have.files:
         return []
     try:
@@ -98,9 +98,9 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
 
 
 def _in_both(now: specs.AccessRule, then: specs.AccessRule) -> specs.AccessRule | None:
-    """Return who stays; None if there is more to it than accounts that come and go alone.
+    """Return the part of a rule that stays; None if more changes than single accounts.
 
-    These are agents by HTTP, and members of groups. The files of its policy admit nobody.
+    Single accounts are agents by HTTP, and members of groups. A rule's policy files admit none.
     """
     uids = tuple(uid for uid in now.http_uids if uid in then.http_uids)
     members = tuple(uid for uid in now.members if uid in then.members)
@@ -112,7 +112,7 @@ def _in_both(now: specs.AccessRule, then: specs.AccessRule) -> specs.AccessRule 
 
 
 def _forget_changed(want: Desired, have: Observed) -> list[Step]:
-    """Note first that these are not in effect: broken off later, the next run does them again."""
+    """Record first what will not be in effect: after an interruption the next run does it again."""
     left = effective_state.left_as_it_is(want, have)
     return [] if left == have.applied else [steps.WriteFile(paths.APPLIED, specs.encode(left))]
 
@@ -124,14 +124,14 @@ def _note_done(want: Desired, have: Observed) -> list[Step]:
 
 
 def _close_listeners(want: Desired, have: Observed) -> list[Step]:
-    """Close those that go, and those that are told something else: they read it as they start."""
+    """Close listeners that are removed or whose files change: they read these at their start."""
     loaded = have.loaded_listeners | have.open_listeners
     closed = [i for i in sorted(loaded) if not _has_current_files(i, want, have)]
     return [steps.StopListeners(some) for some in batches(closed)]
 
 
 def _has_current_files(instance: str, want: Desired, have: Observed) -> bool:
-    """Say whether its files are what they should be. They change only while it is closed."""
+    """Return whether a listener's files are as desired. They change only while it is closed."""
     listener = want.listeners.get(instance)
     if listener is None:
         return False
@@ -144,7 +144,7 @@ def _stop(gone: list[str], have: Observed) -> list[Step]:
 
 
 def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
-    """Refuse the packets of old and new wrappers alike, before anything of the new exists."""
+    """Refuse the packets of old and new wrappers alike, before anything of the new ones exists."""
     return _rules(have, want.elements | nft_elements.refused(have.uid_by_account.values()))
 
 
@@ -173,7 +173,7 @@ def _make_accounts(want: Desired, have: Observed) -> list[Step]:
 
 
 def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
-    """Write and remove what is a server's own, and make systemd and the wrappers take it."""
+    """Write and remove the files of single servers, and make systemd read the unit files again."""
     todo: list[Step] = []
     for files in want.server_files.values():
         todo += _write(files, have)
@@ -209,7 +209,7 @@ def _listener_files(want: Desired) -> dict[str, str]:
 
 
 def _remove_listener_files(want: Desired, have: Observed) -> list[Step]:
-    """Remove the files of those that are closed."""
+    """Remove the files of closed listeners."""
     return [
         steps.RemoveFile(template(instance))
         for template in (paths.listener, paths.listener_drop_in)
@@ -227,12 +227,12 @@ def _start(want: Desired, have: Observed) -> list[Step]:
 
 
 def _silent(want: Desired, have: Observed) -> tuple[str, ...]:
-    """Return the servers for which nobody listens, or would not after a reboot."""
+    """Return the servers whose socket does not listen, or would not after a reboot."""
     return tuple(name for name in want.uid_by_name if name not in have.listening)
 
 
 def _open_listeners(want: Desired, have: Observed) -> list[Step]:
-    """Listen where nobody does, or where it was closed above."""
+    """Open the listeners that are not open, or that were closed above."""
     opened = [
         (instance, listener)
         for instance, listener in want.listeners.items()
@@ -242,7 +242,7 @@ def _open_listeners(want: Desired, have: Observed) -> list[Step]:
 
 
 def _load_webhook(want: Desired, have: Observed) -> list[Step]:
-    """Have it post to where the configuration says, or to nowhere."""
+    """Make the webhook post to the configured URL, or stop it if there is none."""
     if not want.webhook:
         return egress_steps.without(paths.WEBHOOK_UNIT, paths.WEBHOOK, have)
     if egress_steps.is_served(paths.WEBHOOK_UNIT, paths.WEBHOOK, want, have):
@@ -251,16 +251,16 @@ def _load_webhook(want: Desired, have: Observed) -> list[Step]:
 
 
 def _shut_states(want: Desired, have: Observed) -> list[Step]:
-    """Give state folders to root before their accounts go: useradd may reuse the UID.
+    """Give state folders to root before their accounts are removed: useradd may reuse the UID.
 
-    systemd gives them back, should the server return.
+    systemd gives them back if the server returns.
     """
     left = have.states - have.shut_states - want.uid_by_name.keys()
     return [steps.ShutTree(f"{paths.STATES}/{name}") for name in sorted(left)]
 
 
 def _remove_caches(want: Desired, have: Observed) -> list[Step]:
-    """Remove the programs that a server would run again, before its account goes, as above."""
+    """Remove programs that a server would run again, before its account is removed, as above."""
     left = sorted(have.caches - want.uid_by_name.keys())
     return [steps.RemoveTree(f"{paths.CACHES}/{name}") for name in left]
 
@@ -276,7 +276,7 @@ def _remove_accounts(gone: list[str], have: Observed) -> list[Step]:
 
 
 def _purge(want: Desired, have: Observed) -> list[Step]:
-    """Remove what is left of retired servers; only then may others have their UIDs."""
+    """Remove the remains of retired servers; only then may other servers have their UIDs."""
     left = sorted(have.states - want.uid_by_name.keys())
     trees: list[Step] = [steps.RemoveTree(f"{paths.STATES}/{name}") for name in left]
     retired = {name for name, a in want.registry.by_name.items() if a.is_retired}

@@ -12,17 +12,18 @@ from mcpwrap.plan.observed import Applied, Observed
 
 
 def _access_rule(want: Desired, name: str) -> str:
-    """Return the access list, as text: a session of an agent that loses access must not go on.
+    """Return a server's access rule as text: sessions of an agent that loses access must end.
 
-    Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
-    Who is in a group is asked of the kernel, and sessions keep the policy that the gate has read.
+    Agents by HTTP are left out: their listener ends their sessions when it is stopped. So are the
+    members of groups, which the kernel reports, and the policy: sessions keep the one that the gate
+    has read.
     """
     rule = want.admissions.by_server[name]
     return specs.encode(msgspec.structs.replace(rule, http_uids=(), members=(), policy=()))
 
 
 def all_of(want: Desired) -> Applied:
-    """Return what is in effect once all is done."""
+    """Return the state that is in effect once all steps are done."""
     return Applied(
         hash_by_server={
             name: digest("\0".join([*files.values(), _access_rule(want, name)]))
@@ -34,21 +35,21 @@ def all_of(want: Desired) -> Applied:
 
 
 def text_by_unit(want: Desired) -> dict[str, str]:
-    """Return what the units of the way out, and the webhook, should serve, of those that should."""
+    """Return the desired configuration of each unit of egress, and of the webhook, that has one."""
     texts = {paths.proxy_unit(instance): text for instance, text in want.proxies.items()}
     texts |= {paths.FRONT_UNIT: want.front, paths.WEBHOOK_UNIT: want.webhook}
     return {unit: text for unit, text in texts.items() if text}
 
 
 def digest(text: str) -> str:
-    """Return what stands for a text in the notes of a run."""
+    """Return the hash of a text in the applied state."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def left_as_it_is(want: Desired, have: Observed) -> Applied:
-    """Return what the last run made effective and this one leaves as it is."""
+    """Return what the last run made effective and this run leaves unchanged."""
     now, then = all_of(want), have.applied
-    # Who has read a certificate that is no more goes on with it until told.
+    # A process that has read a certificate uses it after its removal, until it loads the new one.
     anew = want.authorities - have.authorities
     for unit, text in text_by_unit(want).items():
         if any(paths.ca_key(name) in text for name in anew):

@@ -1,4 +1,4 @@
-"""Steps for egress: certificates, instances of Squid, the front, and what they leave behind."""
+"""Steps for egress: certificates, Squid instances, the front, and removal of unused files."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,9 +12,9 @@ from mcpwrap.plan.steps import Step
 
 
 def open_ways_out(want: Desired, have: Observed) -> list[Step]:
-    """Return the steps before a server starts, and after the rules know it.
+    """Return the steps for egress: after the packet rules are loaded, and before servers start.
 
-    Egress that a server may use no more is closed here too.
+    Egress that a server must not use any more is closed here too.
     """
     todo: list[Step] = [
         steps.MakeAuthority(name) for name in sorted(want.authorities - have.authorities)
@@ -28,7 +28,7 @@ def open_ways_out(want: Desired, have: Observed) -> list[Step]:
 
 
 def _load_proxies(want: Desired, have: Observed) -> list[Step]:
-    """A port that moves from one instance to another is closed there before it is opened here."""
+    """Order the steps: a port that moves to another instance is closed before it is opened."""
     todo: list[Step] = []
     left = {i: _new_ports(i, want, have) for i in _instances(want, have)}
     holders = set(left)
@@ -38,7 +38,7 @@ def _load_proxies(want: Desired, have: Observed) -> list[Step]:
             todo += _load_proxy(instance, want, have)
             del left[instance]
         holders -= set(ready)
-        if not ready:  # each waits for another, so one makes room
+        if not ready:  # each waits for another, so one is stopped
             *_, last = (j for j in left if j in holders and _is_in_the_way(j, left, have))
             todo.append(steps.StopUnit(paths.proxy_unit(last)))
             holders.remove(last)
@@ -46,14 +46,14 @@ def _load_proxies(want: Desired, have: Observed) -> list[Step]:
 
 
 def _instances(want: Desired, have: Observed) -> list[str]:
-    """Return all that there are and should be, those that open TLS last."""
+    """Return all instances that exist or should exist, those that open TLS last."""
     found = paths.names_in(have.files, paths.proxy) | want.proxies.keys()
     found |= {instance for unit in have.serving if (instance := paths.instance_of(unit))}
     return sorted(found, key=lambda instance: (instance.startswith(OPEN), len(instance), instance))
 
 
 def _new_ports(instance: str, want: Desired, have: Observed) -> frozenset[str]:
-    """Return the ports that it is to open, but for those that no other can have."""
+    """Return the ports that an instance is to open, but for those that it holds already."""
     is_serving = paths.proxy_unit(instance) in have.serving
     now = squid_conf.ports(have.files.get(paths.proxy(instance), "")) if is_serving else frozenset()
     return squid_conf.ports(want.proxies.get(instance, "")) - now
@@ -80,7 +80,10 @@ def _is_in_the_way(
 
 
 def _may_hold(instance: str, ports: frozenset[str], have: Observed) -> bool:
-    """Say whether it may listen at one of them: broken off, it may run with what was before."""
+    """Return whether an instance may hold one of the ports.
+
+    After an interruption it may still run with an earlier configuration.
+    """
     unit, text = paths.proxy_unit(instance), have.files.get(paths.proxy(instance), "")
     is_known = have.applied.hash_by_unit.get(unit) == effective_state.digest(text)
     if is_known or not (text or unit in have.serving):
@@ -89,7 +92,7 @@ def _may_hold(instance: str, ports: frozenset[str], have: Observed) -> bool:
 
 
 def is_served(unit: str, file: str, want: Desired, have: Observed) -> bool:
-    """Say whether the unit runs with what it should: the file alone does not say that."""
+    """Return whether the unit runs with its desired configuration: the file alone is no proof."""
     is_there = (
         have.files.get(file) == effective_state.text_by_unit(want)[unit] and unit in have.serving
     )
@@ -99,7 +102,7 @@ def is_served(unit: str, file: str, want: Desired, have: Observed) -> bool:
 def without(unit: str, file: str, have: Observed) -> list[Step]:
     """Stop a unit with nothing to serve.
 
-    A unit that runs and does not start at boot, or the other way round, is stopped too.
+    A unit that runs and does not start at boot, or the reverse, is stopped too.
     """
     if file in have.files:
         return [steps.StopUnit(unit), steps.RemoveFile(file)]
@@ -107,7 +110,7 @@ def without(unit: str, file: str, have: Observed) -> list[Step]:
 
 
 def remove_unused(want: Desired, have: Observed) -> list[Step]:
-    """Remove what servers that stay have no use for; no unit names it any more."""
+    """Remove files that no remaining server uses; no unit names them any more."""
     wanted = {path for files in want.server_files.values() for path in files}
     files = {paths.resolv_conf(name) for name in paths.names_in(have.files, paths.resolv_conf)}
     authorities = sorted(have.authorities - want.authorities)

@@ -13,21 +13,21 @@ SETS = (
     "wrapped", "egress_addr", "fronted", "listener_clients", "direct4", "direct6", "ports",
     "parents4", "parents6",
 )  # fmt: skip
-Elements = frozenset[tuple[str, str]]  # the set, and what is in it, as nft(8) writes it
+Elements = frozenset[tuple[str, str]]  # the set, and an element of it, as nft(8) writes it
 
 
 def elements(config: Config, uid_by_name: Mapping[str, int], sources: Sources) -> Elements:
-    """Return what should be in the sets."""
+    """Return the desired elements of the sets."""
     return frozenset(_elements(config, uid_by_name, sources))
 
 
 def refused(uids: Iterable[int]) -> Elements:
-    """Return the elements by which these accounts reach nothing."""
+    """Return the elements that refuse all packets of these accounts."""
     return frozenset(("wrapped", str(uid)) for uid in uids)
 
 
 def text(wanted: Elements) -> str:
-    """Return the file that makes the sets what is wanted, in one transaction."""
+    """Return the nft(8) file that gives the sets exactly these elements, in one transaction."""
     by_set: dict[str, list[str]] = defaultdict(list)
     for name, element in sorted(wanted):
         by_set[name].append(element)

@@ -26,7 +26,7 @@ class PackageSource:
     """Package registry, as this machine's own configuration names it."""
 
     hosts: tuple[Destination, ...]
-    variables: Mapping[str, str] = field(default_factory=dict)  # that lead npx or uvx there
+    variables: Mapping[str, str] = field(default_factory=dict)  # that point npx or uvx to it
 
 
 Sources = Mapping[str, PackageSource]  # by the name of a group
@@ -36,7 +36,7 @@ def hosts(server: Server, sources: Sources) -> tuple[Destination, ...]:
     """Return the allowlist, each entry once, groups replaced by their hosts.
 
     Raises:
-        UsageError: this machine's configuration does not say what a group is.
+        UsageError: this machine's configuration has no registry for a group.
     """
     found: list[Destination] = []
     for entry in server.egress:
@@ -51,7 +51,7 @@ def hosts(server: Server, sources: Sources) -> tuple[Destination, ...]:
 
 
 def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
-    """Return what a server's environment has because of what it reaches, and keeps."""
+    """Return the variables in a server's environment for its cache and its egress."""
     given: dict[str, str] = {}
     if server.cache:
         folder = f"{paths.CACHES}/{server.name}"
@@ -78,7 +78,7 @@ def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
 
 
 def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, str]:
-    """Return the configuration of each instance of Squid that serves anybody."""
+    """Return the configuration of each Squid instance that serves a server."""
     found: dict[str, list[SquidListener]] = defaultdict(list)
     for name, server in config.servers.items():
         if instance := registry.by_name[name].squid:
@@ -101,13 +101,13 @@ def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, s
 def unit_lines(server: Server, uid: int) -> Iterator[str]:
     """Yield the lines of a wrapper's drop-in, in its section [Service]."""
     if not server.has_network():
-        yield "# No allowlist, no network: not even a loopback interface is shared."
+        yield "# Without an allowlist it has no network: not even a loopback interface is shared."
         yield "PrivateNetwork=yes"
     for direct in server.direct:
-        yield f"# `direct`: beyond Squid, because root wrote so. Port {direct.port}, by the rules."
+        yield f"# By `direct`, not through Squid. The packet rules allow port {direct.port} alone."
         yield f"IPAddressAllow={direct.address}"
     if server.egress:
-        yield "# Its own egress address; the packet rules say the same, to each port of it."
+        yield "# Its own egress address; the packet rules enforce the same, for each port of it."
         yield f"IPAddressAllow={egress_address(uid)}"
         if server.transparent:
             yield "# The resolver that answers every name with that address."
@@ -115,7 +115,7 @@ def unit_lines(server: Server, uid: int) -> Iterator[str]:
         if server.intercept:
             yield f"BindReadOnlyPaths={paths.ca_bundle(server.name)}"
     if server.cache:
-        yield "# What was downloaded, for the next session."
+        yield "# Downloads, for the next session."
         yield f"CacheDirectory=mcpwrap/{server.name}"
 
 
@@ -126,10 +126,10 @@ def unit_section(server: Server, uid: int, instance: str) -> Iterator[str]:
     if server.transparent:
         out += f" {paths.FRONT_UNIT}"
     yield "[Unit]"
-    yield "# From another address than its own the packet rules let it connect to nothing."
+    yield "# The packet rules refuse its connections from any address but its own."
     yield f"Requires={own}"
     yield f"After={own}"
-    yield "# Its way out, without which it starts all the same."
+    yield "# Its egress, without which it starts nevertheless."
     yield f"Wants={out}"
     yield f"After={out}"
 
@@ -145,13 +145,14 @@ def _source(server: Server, name: str, sources: Sources) -> PackageSource:
     if name in sources:
         return sources[name]
     raise UsageError(
-        f"this machine does not say where @{name} is; nothing was changed",
+        f"this machine's configuration has no registry for @{name}; nothing was changed",
         where=f"[mcp_servers.{server.name}.mcpwrap], egress",
-        fix=_HOW_TO_SAY[name],
+        fix=_FIX_BY_GROUP[name],
+        code="E-PLAN-PACKAGE-REGISTRY",
     )
 
 
-_HOW_TO_SAY = {
+_FIX_BY_GROUP = {
     "npm": "install npm, or write `registry = …` to /etc/npmrc; or list the hosts instead",
     "pypi": "install pip, or write `index-url = …` to /etc/pip.conf; or list the hosts instead",
 }

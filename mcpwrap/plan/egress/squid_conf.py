@@ -1,8 +1,8 @@
 """Squid configuration: one listener for each server, with its own allowlist.
 
 The common part, with the reasons, is squid/common.conf. Names of access lists begin with `s.`, so
-that no server has the name of one of Squid's own. Order decides: names before addresses, so that a
-name that is refused is never resolved.
+that no server has the name of one of Squid's own. The order matters: names come before addresses,
+so that a refused name is never resolved.
 """
 
 import re
@@ -15,8 +15,8 @@ from mcpwrap.config.model import AllowedRequest, Destination, Direct
 from mcpwrap.core.names import EGRESS_PORT, health_address
 from mcpwrap.plan import paths
 
-# MAXTCPLISTENPORTS in Squid is 128: beyond, it leaves ports out and says nothing. At one of them
-# Squid is asked whether it answers.
+# MAXTCPLISTENPORTS in Squid is 128: beyond it, ports are left out without a message. One of them is
+# the address at which Squid is probed.
 MAX_LISTENERS = 127
 
 # By these a host may act on another method, path or host than those that were judged. Squid removes
@@ -56,8 +56,8 @@ OVERRIDE_HEADERS = (
     *_HOST_HEADERS.split(),
     *(f"X-Forwarded-{end}" for end in _FORWARDED.split()),
 )
-# Object stores read another path into the one that was judged. These are refused: without them a
-# copy would be an upload of nothing.
+# By these, object stores copy from another path than the judged one. They are refused, not removed:
+# without them a copy would be an upload of nothing.
 SOURCE_HEADERS = (
     "X-Amz-Copy-Source", "X-Goog-Copy-Source", "X-MS-Copy-Source", "X-MS-Rename-Source",
     "X-OSS-Copy-Source", "X-Copy-From", "X-Symlink-Target", "X-Object-Manifest",
@@ -75,7 +75,7 @@ class SquidListener:
 
 
 def spliced(instance: str, listeners: Sequence[SquidListener], parent: Direct | None) -> str:
-    """Return the configuration of an instance that sees names, and never what is said."""
+    """Return the configuration of an instance that sees names, and never content."""
     return _whole(_common(instance, listeners), listeners, _splice, parent)
 
 
@@ -89,7 +89,7 @@ def intercepted(instance: str, listeners: Sequence[SquidListener], parent: Direc
 
 
 def ports(text: str) -> frozenset[str]:
-    """Return where an instance with this configuration listens."""
+    """Return the addresses and ports at which an instance with this configuration listens."""
     return frozenset(re.findall(r"^http_port (\S+) ", text, re.MULTILINE))
 
 
@@ -97,10 +97,10 @@ def _common(instance: str, listeners: Sequence[SquidListener]) -> list[str]:
     ports = sorted({host.port for listener in listeners for host in listener.hosts})
     return [
         f"include {paths.SQUID}/common.conf",
-        # Where mcpwrap-squid asks whether Squid answers. Everything is refused there: by this too,
-        # should a server's rules ever fail to name their listener. And nothing is noted.
+        # Where mcpwrap-squid probes Squid. All requests are refused there, by this rule too, should
+        # a server's rules ever fail to name their listener. And nothing is logged.
         f"http_port {health_address(instance)}:{EGRESS_PORT} name=_health",
-        "acl to_health myportname _health",  # which no server is called
+        "acl to_health myportname _health",  # no server has this name
         "http_access deny to_health",
         f"access_log stdio:{paths.access_log(instance)} logformat=mcpwrap !to_health",
         *(f"acl port.{port} port {port}" for port in ports),
@@ -143,7 +143,7 @@ def _intercept(listener: SquidListener, parent: Direct | None) -> Iterator[str]:
     yield from _judge_connect(own, "CONNECT ", parent)
     yield f"http_access deny {own} !{own}.host r.host-not-allowed"
     yield f"http_access deny {own} !{own}.listed r.port-not-allowed"
-    # Or a request for one host would be judged by its rules, and arrive at another.
+    # Else a request could be judged by the rules for one host, and arrive at another.
     yield f"http_access deny {own} !{own}.same r.host-not-in-tunnel"
     yield f"http_access deny {own} bad_path r.ambiguous-path"
     if not parent:
@@ -155,7 +155,7 @@ def _intercept(listener: SquidListener, parent: Direct | None) -> Iterator[str]:
 
 
 def _judge_headers(listeners: Sequence[SquidListener]) -> Iterator[str]:
-    """Remove override headers for listeners with `requests`, and know those that name a source."""
+    """Remove override headers for listeners with `requests`, and match those that name a source."""
     judged = [listener.name for listener in listeners if listener.requests]
     if not judged:
         return
@@ -194,10 +194,10 @@ def _who_and_where(listener: SquidListener) -> Iterator[str]:
         else:
             yield f"acl {own}.host{number} dstdomain -n {host.host}"
         yield f"acl {own}.entry{number} all-of {own}.host{number} port.{host.port}"
-        # Each adds one; a line with all of them could be longer than Squid reads.
+        # Each line adds one; a line with all of them could be longer than Squid reads.
         yield f"acl {own}.host any-of {own}.host{number}"
         yield f"acl {own}.listed any-of {own}.entry{number}"
-        # The name in TLS is the name that was asked for: an entry admits both, or neither.
+        # The name in TLS must be the requested name: an entry admits both, or neither.
         yield f"acl {own}.sni{number} ssl::server_name --client-requested {_tree(host)}"
         same = f"acl {own}.same{number} all-of {own}.host{number} {own}.sni{number}"
         if host.with_subdomains:
@@ -205,14 +205,14 @@ def _who_and_where(listener: SquidListener) -> Iterator[str]:
             same += f" !{own}.sni-top{number}"
         yield same
         yield f"acl {own}.same any-of {own}.same{number}"
-    yield f"http_access deny {own} {own}.name !all"  # leaves a note, and goes on
+    yield f"http_access deny {own} {own}.name !all"  # adds a note, and the next line is evaluated
 
 
 def _judge_connect(own: str, kind: str, parent: Direct | None) -> Iterator[str]:
-    """Allow with a note: see last.conf for what the note does."""
+    """Allow with a note: last.conf describes the effect of the note."""
     yield f"http_access allow {own} {kind}!{own}.host r.host-not-allowed"
     yield f"http_access allow {own} {kind}!{own}.listed r.port-not-allowed"
-    if not parent:  # behind one, names may not resolve here at all; where they lead is its affair
+    if not parent:  # behind one, names may not resolve here at all, and it checks addresses
         yield f"http_access allow {own} {kind}to_private r.private-address"
     yield f"http_access allow {own} {kind}r.allowed"
 

@@ -1,4 +1,4 @@
-"""Assignment of servers to instances of Squid, each of which has a limited number of listeners.
+"""Assignment of servers to Squid instances, each of which has a limited number of listeners.
 
 An instance is named by its kind and a number: `proxy-1` sees names, `intercept-1` opens TLS.
 """
@@ -18,8 +18,8 @@ SPLICE, OPEN = "proxy", "intercept"
 def assigned(config: Config, registry: Registry) -> Registry:
     """Return the registry in which every server with an allowlist has an instance, and no other.
 
-    A server keeps the one that it has, because its connections end when it moves; the others get
-    the first with room, so that few servers are one process.
+    A server keeps its instance, because its connections end when it moves; the others get the first
+    with room, so that a few servers share one process.
     """
     kinds = {name: _kind(server) for name, server in config.servers.items() if server.egress}
     has = {name: _has(registry.by_name[name], kind) for name, kind in kinds.items()}
@@ -42,13 +42,13 @@ def _kind(server: Server) -> str:
 
 
 def _has(allocation: Allocation, kind: str) -> str:
-    """Return the instance that it has; "" if that is none, or of the other kind."""
-    if allocation.squid is None:  # written when there was one of each kind
+    """Return its current instance; "" if it has none, or one of the other kind."""
+    if allocation.squid is None:  # written by a version with one instance of each kind
         return f"{kind}-1"
     return allocation.squid if allocation.squid.startswith(f"{kind}-") else ""
 
 
 def _first_with_room(wanted: Iterable[str], kind: str, taken: Counter[str]) -> str:
-    """One that has too many, by a registry that somebody wrote, keeps the first of them."""
+    """Return the first with room. One with too many, by an edited registry, keeps the first."""
     candidates = [*wanted, *(f"{kind}-{n}" for n in range(1, len(taken) + 2))]
     return next(instance for instance in candidates if taken[instance] < MAX_LISTENERS)

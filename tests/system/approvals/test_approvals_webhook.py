@@ -58,7 +58,7 @@ def held(machine: Machine) -> Iterator[tuple[Session, dict[str, Any]]]:
 def test_what_waits_is_posted_signed_and_without_what_it_says(
     machine: Machine, internet: Internet
 ) -> None:
-    assert f"have the webhook post what waits for approval, signed with {KEY}" in post_to(
+    assert f"make the webhook post pending approvals, signed with {KEY}" in post_to(
         machine, HOOK
     )
     assert machine.look(f"stat -c '%U %a' {KEY}") == "root 600\n"

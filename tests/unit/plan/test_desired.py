@@ -203,7 +203,7 @@ def test_a_server_to_which_a_person_logs_in() -> None:
     assert not spec.state  # its home is the session's
     assert spec.secrets == ("MCPWRAP_OAUTH_KEY",)
     drop_in = want.server_files["git"][paths.drop_in("git")]
-    assert "# What is kept of a login lasts.\nStateDirectory=mcpwrap/state/git\n" in drop_in
+    assert "# A persistent folder for the login.\nStateDirectory=mcpwrap/state/git\n" in drop_in
     assert "mcpwrap-mint start git" in drop_in
     assert want.admissions.by_server["git"].login
 

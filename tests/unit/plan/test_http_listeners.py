@@ -21,7 +21,7 @@ HEARD = Listener(server="git", uid=1000, address="127.78.0.1", is_remote=False)
 DROP_IN = """\
 # Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.
 [Socket]
-# Nobody listens before the packet rules let this account there, and no other.
+# PID 1 does not listen before the packet rules admit this account, and no other.
 ExecStartPre=/usr/sbin/nft get element inet mcpwrap listener_clients { 1000 . 127.78.0.1 }
 ListenStream=127.78.0.1:52100
 """

@@ -138,39 +138,57 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("", "not a registry"),
-        ("null", "not a registry"),
-        ("[]", "not a registry"),
-        ("{}", "not a registry"),  # an empty one says its format
-        ('{"format": 1, "by_name": {"a": 20000}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": "20000"}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "gid": 1}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 0}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 40000}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "proxy-0"}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "../x-1"}}}', "not a registry"),
+        ("", "the file is damaged"),
+        ("null", "the file is damaged"),
+        ("[]", "the file is damaged"),
+        ("{}", "the file is damaged"),  # an empty one says its format
+        ('{"format": 1, "by_name": {"a": 20000}}', "the file is damaged"),
+        ('{"format": 1, "by_name": {"a": {"uid": "20000"}}}', "the file is damaged"),
+        ('{"format": 1, "by_name": {"a": {}}}', "the file is damaged"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "gid": 1}}}', "the file is damaged"),
+        ('{"format": 1, "by_name": {"a": {"uid": 0}}}', "the file is damaged"),
+        ('{"format": 1, "by_name": {"a": {"uid": 40000}}}', "the file is damaged"),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "proxy-0"}}}',
+            "the file is damaged",
+        ),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "../x-1"}}}',
+            "the file is damaged",
+        ),
         (
             '{"format": 1, "by_name": {"a": {"uid": 20000}, "b": {"uid": 20000}}}',
-            "two names have one UID",
+            "two names have the same UID",
         ),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"x": 1}}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"01": 1}}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 0}}}}', "not a registry"),
-        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 65535}}}}', "not a registry"),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"x": 1}}}}',
+            "the file is damaged",
+        ),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"01": 1}}}}',
+            "the file is damaged",
+        ),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 0}}}}',
+            "the file is damaged",
+        ),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 65535}}}}',
+            "the file is damaged",
+        ),
         (
             '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 7, "2": 7}}}}',
-            "two listeners have one address",
+            "two listeners have the same address",
         ),
         (
             '{"format":1,"by_name":{"a":{"uid":20000,"http":{"1":7}},"b":{"uid":20001,"http":{"1":7}}}}',
-            "two listeners have one address",
+            "two listeners have the same address",
         ),
-        ('{"format": 1, "by_name": {}}x', "not a registry"),
-        ('{"format": 0, "by_name": {}}', "format 0, and this version knows 1"),
-        ('{"format": 2, "by_name": {}}', "format 2, and this version knows 1"),
+        ('{"format": 1, "by_name": {}}x', "the file is damaged"),
+        ('{"format": 0, "by_name": {}}', "unknown format 0; this version of mcpwrap reads format 1"),
+        ('{"format": 2, "by_name": {}}', "unknown format 2; this version of mcpwrap reads format 1"),
         # Another format has other fields. A backup would be the wrong advice.
-        ('{"format": 2, "uids": {}}', "format 2, and this version knows 1"),
+        ('{"format": 2, "uids": {}}', "unknown format 2; this version of mcpwrap reads format 1"),
         ('{"format": 2, "by_name": {"a": {"uid": 20000, "http": []}}}', "format 2"),
     ],
 )

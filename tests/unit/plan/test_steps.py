@@ -24,8 +24,8 @@ LOADED = "load the packet rules: 2 servers, 1 of them with an allowlist"
 DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.WriteFile("/a", "text"), "write /a"),  # not what is in it
     (steps.RemoveFile("/a"), "remove /a"),
-    (steps.RemoveTree("/a"), "remove /a and all in it"),
-    (steps.ShutTree("/a"), "keep /a for root alone"),
+    (steps.RemoveTree("/a"), "remove /a and its content"),
+    (steps.ShutTree("/a"), "give /a to root alone"),
     (steps.ForgetSecrets("git"), "forget the secrets of git"),
     (steps.MakeLink("/a", "/b"), "link /a to /b"),
     (steps.MakeAccounts((("mcpw-a", 20_001),)), "make the account mcpw-a with UID 20001"),
@@ -45,7 +45,7 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.MakeAuthority("a"), "make a certificate authority that a alone trusts"),
     (
         steps.MakeAuthority(SPLICE_CA),
-        "make a certificate for Squid's ports, which nobody is shown",
+        "make a certificate for Squid's ports, which no client is shown",
     ),
     (
         steps.LoadProxy("proxy-1", "text"),
@@ -53,11 +53,11 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     ),
     (
         steps.LoadFront(),
-        "have the front serve the servers that know no proxy; connections stay",
+        "make the front serve the servers without proxy support; connections stay",
     ),
     (
         steps.LoadWebhook(),
-        "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+        "make the webhook post pending approvals, signed with /etc/mcpwrap/webhook.key",
     ),
     (steps.StopUnit("a.service"), "stop a.service; its connections end"),
     (steps.ReloadUnits(), "make systemd read the unit files again"),

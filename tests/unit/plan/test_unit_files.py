@@ -18,16 +18,16 @@ def test_an_account_gets_one_number_for_user_and_group_and_no_shell() -> None:
 
 
 NO_NETWORK = """\
-# No allowlist, no network: not even a loopback interface is shared.
+# Without an allowlist it has no network: not even a loopback interface is shared.
 PrivateNetwork=yes
 """
 BOUNDS = """\
-# 2 sessions of this much, and the supervisor.
+# The limits of 2 sessions, and the supervisor.
 MemoryMax=200
 TasksMax=22
-# The same, counted by account, for machines where nothing counts tasks by control group.
+# The same, counted by account, for machines that do not count tasks by control group.
 LimitNPROC=22
-# Home and temporary files of each session: full, it is that session's affair alone.
+# Home and temporary files of each session: a full one affects that session alone.
 TemporaryFileSystem=/run/mcpwrap/rt/git/0:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
 TemporaryFileSystem=/run/mcpwrap/rt/git/1:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
 TemporaryFileSystem=/run/mcpwrap/rt/git/2:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
@@ -37,7 +37,7 @@ TemporaryFileSystem=/run/mcpwrap/rt/git/5:mode=0700,uid=27514,gid=27514,size=256
 """
 STATELESS = f"[Service]\n{NO_NETWORK}{BOUNDS}"
 OWN = """\
-# Its own egress address; the packet rules say the same, to each port of it.
+# Its own egress address; the packet rules enforce the same, for each port of it.
 IPAddressAllow=127.77.29.90
 """
 RESOLVER = """\
@@ -46,35 +46,35 @@ BindReadOnlyPaths=/var/lib/mcpwrap/resolv/git.conf:/etc/resolv.conf
 """
 TRUSTED = "BindReadOnlyPaths=/var/lib/mcpwrap/ca/git/bundle.pem\n"
 BEYOND = """\
-# `direct`: beyond Squid, because root wrote so. Port 1, by the rules.
+# By `direct`, not through Squid. The packet rules allow port 1 alone.
 IPAddressAllow=10.0.0.5
-# `direct`: beyond Squid, because root wrote so. Port 2, by the rules.
+# By `direct`, not through Squid. The packet rules allow port 2 alone.
 IPAddressAllow=fd00::5
 """
 KEPT = """\
-# What was downloaded, for the next session.
+# Downloads, for the next session.
 CacheDirectory=mcpwrap/git
 """
 CPU = "CPUQuota=300%\n"
 SECRETS = """\
-# Root seals them for this start alone; the key to them is a credential.
+# Root seals the secrets for this start alone; their key is a credential.
 ExecStartPre=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint start git
 LoadCredential=capability:/run/mcpwrap/mint/git
 BindReadOnlyPaths=/run/mcpwrap/bundle/git
-# `systemctl reload` hands over what they are now; the next session has it.
+# `systemctl reload` hands over their current values; the next session has these.
 ExecReload=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint reload git
 ExecReload=/usr/bin/kill -HUP $MAINPID
 [Unit]
-# systemd looks for file and folder before the first command, so they must be there.
+# systemd looks for file and folder before the first command, so they must exist.
 Requires=mcpwrap-mint@git.service
 After=mcpwrap-mint@git.service
 """
 WAY_OUT = """\
 [Unit]
-# From another address than its own the packet rules let it connect to nothing.
+# The packet rules refuse its connections from any address but its own.
 Requires=mcpwrap-address@ADDRESS.service
 After=mcpwrap-address@ADDRESS.service
-# Its way out, without which it starts all the same.
+# Its egress, without which it starts nevertheless.
 Wants=UNITS
 After=UNITS
 """
@@ -83,7 +83,7 @@ SPLICED = WAY_OUT.replace("UNITS", "mcpwrap-squid-proxy@1.service mcpwrap-front.
 OPENED = SPLICED.replace("proxy", "intercept")
 NO_FRONT = WAY_OUT.replace("UNITS", "mcpwrap-squid-proxy@1.service")
 LASTING = """\
-# A home that lasts.
+# A persistent home.
 StateDirectory=mcpwrap/state/git
 BindPaths=/var/lib/mcpwrap/state/git
 """

@@ -36,7 +36,7 @@ BOTH = "protect = false\nprotect_instructions = false\n"
         (f"{WORKS}umask = '0000'\n", []),  # nothing that others reach
         (
             f"{WORKS}workspace = ['/a/b:rw']\numask = '0000'\n",
-            ["WIDENED by [mcp_servers.git.mcpwrap] umask: what it makes in its workspaces"],
+            ["WIDENED by [mcp_servers.git.mcpwrap] umask: every account of this machine"],
         ),
         (f"{WORKS}{BOTH}", []),  # nothing to write to
         (f"{WORKS}{BOTH}workspace = ['/a/b:ro']\n", []),

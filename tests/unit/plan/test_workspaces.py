@@ -13,7 +13,7 @@ from tests.unit.plan.machine import applied, plan, wanted
 OURS = f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
 WORKSPACE = f"{OURS}workspace = ['/home/alice/b:rw', '/home/alice/a:ro']\n"
 LINES = """\
-# Root mounts them in the wrapper's own view, once it has one; here it says that it has.
+# Root mounts the workspaces in the wrapper's mount namespace; the outcome is here.
 TemporaryFileSystem=/run/mcpwrap/ws:mode=0755,size=64k,nr_inodes=16
 ExecStartPost=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-ws git $MAINPID
 """

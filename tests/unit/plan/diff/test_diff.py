@@ -134,7 +134,7 @@ def test_a_state_is_kept_until_it_is_purged() -> None:
     gone = applied(STATE, NOTHING)
     assert gone.uid_by_state == {"git": 0}  # root's alone, though git's UID goes to a person
     assert described(plan_with_purge(NOTHING, gone.seen_by_root())) == [
-        "remove /var/lib/mcpwrap/state/git and all in it",
+        "remove /var/lib/mcpwrap/state/git and its content",
         "write /var/lib/mcpwrap/registry.json",  # the UID is free only when nothing is left of it
     ]
 
@@ -313,7 +313,7 @@ RULES = "load the packet rules: 1 servers, 1 of them with an allowlist"
 NO_ALLOWLIST = "load the packet rules: 1 servers, 0 of them with an allowlist"
 LOAD_SPLICE = "load /var/lib/mcpwrap/squid/proxy-1.conf into Squid; connections stay"
 LOAD_INTERCEPT = "load /var/lib/mcpwrap/squid/intercept-1.conf into Squid; connections stay"
-LOAD_FRONT = "have the front serve the servers that know no proxy; connections stay"
+LOAD_FRONT = "make the front serve the servers without proxy support; connections stay"
 RESTART = "restart git if it runs; its sessions end"
 STOP_SPLICE = "stop mcpwrap-squid-proxy@1.service; its connections end"
 STOP_INTERCEPT = "stop mcpwrap-squid-intercept@1.service; its connections end"
@@ -325,7 +325,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
     [
         (GIT, EGRESS, [
             RULES,
-            "make a certificate for Squid's ports, which nobody is shown",
+            "make a certificate for Squid's ports, which no client is shown",
             LOAD_SPLICE,
             LOAD_FRONT,
             RESTART,
@@ -339,7 +339,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             "remove /var/lib/mcpwrap/front.json",
             RESTART,
             "remove /var/lib/mcpwrap/resolv/git.conf",  # after the unit that named it
-            "remove /var/lib/mcpwrap/ca/_none and all in it",
+            "remove /var/lib/mcpwrap/ca/_none and its content",
         ]),
         (EGRESS, INTERCEPT, [
             "make a certificate authority that git alone trusts",
@@ -347,15 +347,15 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             "remove /var/lib/mcpwrap/squid/proxy-1.conf",
             LOAD_INTERCEPT,
             RESTART,
-            "remove /var/lib/mcpwrap/ca/_none and all in it",
+            "remove /var/lib/mcpwrap/ca/_none and its content",
         ]),
         (INTERCEPT, EGRESS, [  # the same port: one lets it go before the other takes it
-            "make a certificate for Squid's ports, which nobody is shown",
+            "make a certificate for Squid's ports, which no client is shown",
             STOP_INTERCEPT,
             "remove /var/lib/mcpwrap/squid/intercept-1.conf",
             LOAD_SPLICE,
             RESTART,
-            "remove /var/lib/mcpwrap/ca/git and all in it",
+            "remove /var/lib/mcpwrap/ca/git and its content",
         ]),
         (EGRESS, ONE_OPENED, [
             "load the packet rules: 2 servers, 2 of them with an allowlist",
@@ -375,7 +375,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             LOAD_SPLICE,
             LOAD_INTERCEPT,
             "restart git, time if they run; their sessions end",
-            "remove /var/lib/mcpwrap/ca/git and all in it",
+            "remove /var/lib/mcpwrap/ca/git and its content",
         ]),
         (EGRESS, CACHE, [
             RULES,
@@ -450,7 +450,7 @@ def test_a_lost_certificate_comes_back_and_all_take_the_new_one(
         (GIT, APPROVALS, [
             "write /var/lib/mcpwrap/gate.json",
             "write /var/lib/mcpwrap/webhook.json",
-            "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+            "make the webhook post pending approvals, signed with /etc/mcpwrap/webhook.key",
             "write /var/lib/mcpwrap/applied.json",
         ]),
         (APPROVALS, GIT, [
@@ -464,7 +464,7 @@ def test_a_lost_certificate_comes_back_and_all_take_the_new_one(
         (APPROVALS, APPROVALS.replace("/a'", "/b'"), [
             "write /var/lib/mcpwrap/applied.json",
             "write /var/lib/mcpwrap/webhook.json",
-            "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+            "make the webhook post pending approvals, signed with /etc/mcpwrap/webhook.key",
             "write /var/lib/mcpwrap/applied.json",
         ]),
     ],

@@ -80,7 +80,8 @@ def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: s
     with pytest.raises(UsageError) as caught:
         server_egress.hosts(server, others)
     assert (
-        caught.value.problem == f"this machine does not say where @{name} is; nothing was changed"
+        caught.value.problem
+        == f"this machine's configuration has no registry for @{name}; nothing was changed"
     )
     assert caught.value.where == "[mcp_servers.git.mcpwrap], egress"
     assert tool in caught.value.fix
