@@ -242,7 +242,7 @@ def _open_listeners(want: Desired, have: Observed) -> list[Step]:
 
 
 def _load_webhook(want: Desired, have: Observed) -> list[Step]:
-    """Make the webhook post to the configured URL, or stop it if there is none."""
+    """Make the webhook post to the configured URL, or stop it if no URL is configured."""
     if not want.webhook:
         return egress_steps.without(paths.WEBHOOK_UNIT, paths.WEBHOOK, have)
     if egress_steps.is_served(paths.WEBHOOK_UNIT, paths.WEBHOOK, want, have):

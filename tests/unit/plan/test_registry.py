@@ -185,8 +185,14 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
             "two listeners have the same address",
         ),
         ('{"format": 1, "by_name": {}}x', "the file is damaged"),
-        ('{"format": 0, "by_name": {}}', "unknown format 0; this version of mcpwrap reads format 1"),
-        ('{"format": 2, "by_name": {}}', "unknown format 2; this version of mcpwrap reads format 1"),
+        (
+            '{"format": 0, "by_name": {}}',
+            "unknown format 0; this version of mcpwrap reads format 1",
+        ),
+        (
+            '{"format": 2, "by_name": {}}',
+            "unknown format 2; this version of mcpwrap reads format 1",
+        ),
         # Another format has other fields. A backup would be the wrong advice.
         ('{"format": 2, "uids": {}}', "unknown format 2; this version of mcpwrap reads format 1"),
         ('{"format": 2, "by_name": {"a": {"uid": 20000, "http": []}}}', "format 2"),
