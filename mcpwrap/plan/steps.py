@@ -174,7 +174,7 @@ class LoadFront:
 
 @dataclass(frozen=True, slots=True)
 class LoadWebhook:
-    """Step that makes the webhook post to the URL in its file, with a new key if it has no key yet."""
+    """Step that makes the webhook post to the URL in its file, with a new key if it has none."""
 
     def describe(self) -> str:
         """Return the line that `plan` prints for the step."""

@@ -58,9 +58,7 @@ def held(machine: Machine) -> Iterator[tuple[Session, dict[str, Any]]]:
 def test_what_waits_is_posted_signed_and_without_what_it_says(
     machine: Machine, internet: Internet
 ) -> None:
-    assert f"make the webhook post pending approvals, signed with {KEY}" in post_to(
-        machine, HOOK
-    )
+    assert f"make the webhook post pending approvals, signed with {KEY}" in post_to(machine, HOOK)
     assert machine.look(f"stat -c '%U %a' {KEY}") == "root 600\n"
     assert post_to(machine, HOOK) == "nothing to do\n"
     began_s = time.time()

@@ -33,7 +33,7 @@ def gate_in_session(version: str = "2025-03-26") -> tuple[Gate, ScriptedPolicy]:
 
 
 def forwarded_and_judged(line: bytes) -> tuple[list[bytes], list[Json]]:
-    """Return the lines that a server would get for one of the agent's, and the calls judged."""
+    """Return the lines that a server would receive for a line from the agent, and judged calls."""
     gate, policy = gate_in_session()
     lines = [action.line for action in gate.from_agent(line) if isinstance(action, ToServer)]
     assert all(forwarded.index(b"\n") == len(forwarded) - 1 for forwarded in lines)
@@ -42,7 +42,7 @@ def forwarded_and_judged(line: bytes) -> tuple[list[bytes], list[Json]]:
 
 
 def calls_as_python_reads(lines: list[bytes]) -> list[Json]:
-    """Return the params of each call that the standard library finds, having seen each key once."""
+    """Return the params of each call that the standard library finds, if it sees each key once."""
     reader = json.JSONDecoder(object_pairs_hook=_each_once)
     calls: list[Json] = []
     for line in lines:
@@ -58,7 +58,7 @@ def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def as_doubles(value: Json) -> object:
-    """Return a value as `Node` tells those that it reads: all numbers are doubles."""
+    """Return a value as `Node` returns those that it reads: all numbers are doubles."""
     match value:
         case bool() | None:
             return value
@@ -72,7 +72,7 @@ def as_doubles(value: Json) -> object:
             return ["object", {key: as_doubles(inner) for key, inner in value.items()}]
 
 
-# Reads a line, and tells on one of its own the params of each call in it.
+# Reads a line, and writes a line with the params of each call in it.
 _NODE_READER = r"""
 const {createInterface} = require("node:readline");
 const hex = (number) => {
@@ -100,7 +100,7 @@ createInterface({input: process.stdin, crlfDelay: Infinity}).on("line", (hexLine
 
 
 class Node:
-    """One Node.js process for all lines: to start it costs a thousand of them."""
+    """One Node.js process for all lines: its start takes as long as a thousand of them."""
 
     def __init__(self, program: str) -> None:
         self.process = subprocess.Popen(

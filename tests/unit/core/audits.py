@@ -29,7 +29,7 @@ Files = dict[str, bytes]  # by EPOCH/NAME
 
 @dataclass
 class Session:
-    """An open session, as the gate's process that writes its records holds it."""
+    """Open session, as in the gate's process that writes its records."""
 
     id: str
     chain: Chain
@@ -43,7 +43,7 @@ class Session:
 
 @dataclass
 class Gate:
-    """One run of the gate, which writes into `files`."""
+    """Run of the gate, which writes into `files`."""
 
     files: Files
     epoch: int = 1
@@ -164,7 +164,7 @@ def checked(
     dropped: str = "",
     now: float = T0,
 ) -> AuditReport:
-    """Check what is in `files`; `dropped` is an epoch whose folder is gone as well."""
+    """Verify the audit in `files`; `dropped` is an epoch whose folder is missing too."""
     known = known or keys()
     names: dict[str, set[str]] = {}
     for path in files:

@@ -1,11 +1,11 @@
-"""ClientHello messages: real ones, and handmade ones that are wrong in one place."""
+"""ClientHello messages: real ones, and handmade ones that are invalid in one place."""
 
 import ssl
 from contextlib import suppress
 
 
 def real(host: str | None) -> bytes:
-    """Return what OpenSSL says first; without a host it says none."""
+    """Return the first message of OpenSSL; without a host it has no server name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -16,7 +16,7 @@ def real(host: str | None) -> bytes:
 
 
 def vector(data: bytes, length_bytes: int = 2) -> bytes:
-    """Return data with its length before it."""
+    """Return data after its length."""
     return len(data).to_bytes(length_bytes, "big") + data
 
 
@@ -37,6 +37,6 @@ def message(extensions: bytes | None) -> bytes:
 
 
 def records(handshake: bytes, record_bytes: int = 2**14) -> bytes:
-    """Return a handshake message in records of at most so many bytes."""
+    """Return a handshake message in records of at most this number of bytes."""
     pieces = [handshake[i : i + record_bytes] for i in range(0, len(handshake), record_bytes)]
     return b"".join(b"\x16\3\1" + vector(piece) for piece in pieces)

@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.protocol.json_value import Json
 
-# In an agent's message the gate refuses keys with a control character, and those of languages, of
-# which Hypothesis knows, as it draws words of our sources.
+# In an agent's message the gate refuses keys with a control character, and those of languages,
+# which Hypothesis knows, because it draws words of mcpwrap's sources.
 _OF_LANGUAGES = ("__", "$", "json_class", "prototype")
 KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"])).filter(
     lambda key: not key.startswith(_OF_LANGUAGES)
 )
-# What comes back as it was after it was written, also where a number is large.
+# Values that survive encoding and decoding, also with large numbers.
 FINITE: st.SearchStrategy[Json] = st.recursive(
     st.none()
     | st.booleans()

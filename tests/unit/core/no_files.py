@@ -19,10 +19,10 @@ sys.addaudithook(hook)
 
 
 def run_without_files(before: str, after: str, given: list[bytes]) -> None:
-    """Run `before`, which may, and `after`, which may not; both have the lines `given`.
+    """Run `before`, which may open files, and `after`, which must not; both have the lines `given`.
 
     Raises:
-        AssertionError: a file was opened, or something else went wrong.
+        AssertionError: a file was opened, or another error occurred.
     """
     program = f"{_GIVEN}{before}{_SEAL}{after}\nos._exit(0)\n"
     command = [sys.executable, "-c", program]

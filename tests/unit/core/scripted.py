@@ -18,7 +18,7 @@ from mcpwrap.core.gate.session import ALLOWED, JournalNote
 from mcpwrap.core.policy.decision import ApprovalTimeouts, Judgement, LimitExceeded, ResultJudgement
 from mcpwrap.core.protocol.json_value import Json
 
-MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so
+MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # `MODERN` in dialogues/
 
 
 @dataclass
@@ -64,7 +64,7 @@ class ScriptedPolicy:
 
 @dataclass
 class ScriptedLimits:
-    """Limits that hold the tools of `held`, and count none of `uncounted`."""
+    """Limits that refuse the tools of `held`, and do not count those of `uncounted`."""
 
     held: dict[str, LimitExceeded] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ class ScriptedLimits:
 
 @dataclass
 class ScriptedAudit:
-    """Audit that keeps its records, unless it is broken."""
+    """Audit that stores its records, unless it is broken."""
 
     is_broken: bool = False
     written: list[AuditedDecision] = field(default_factory=list)

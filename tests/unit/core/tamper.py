@@ -12,11 +12,11 @@ def flips(raw: bytes) -> Iterator[bytes]:
 
 
 def cuts(raw: bytes) -> Iterator[bytes]:
-    """Yield the bytes cut off, and with one too many at either end."""
+    """Yield the bytes truncated, and with one more at either end."""
     yield from (raw[:length] for length in range(len(raw)))
     yield from (raw + b"\0", raw + b"\n", b"\n" + raw, raw + raw)
 
 
 def told(error: BaseException) -> str:
-    """Return all that is shown of an error, the errors that led to it among it."""
+    """Return all that is shown of an error, its causes included."""
     return "".join(traceback.format_exception(error))

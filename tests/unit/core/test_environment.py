@@ -20,7 +20,7 @@ ALWAYS = {
     [
         ({}, {}, {}),
         ({"TZ": "UTC"}, {"KEY": "1"}, {"TZ": "UTC", "KEY": "1"}),
-        ({"TZ": "UTC"}, {"TZ": "Asia/Tokyo"}, {"TZ": "Asia/Tokyo"}),  # the operator wins
+        ({"TZ": "UTC"}, {"TZ": "Asia/Tokyo"}, {"TZ": "Asia/Tokyo"}),  # the operator overrides
         ({"LANG": "de_DE.UTF-8"}, {}, {"LANG": "de_DE.UTF-8"}),
         ({}, {"PATH": "/opt/bin", "HOME": ""}, {"PATH": "/opt/bin", "HOME": ""}),
     ],
@@ -43,8 +43,8 @@ KEY, OTHER = SecretPart("KEY"), SecretPart("OTHER")
         ((KEY,), "s3cret"),
         (("Bearer ", KEY, "\n"), "Bearer s3cret\n"),
         ((KEY, KEY), "s3crets3cret"),
-        ((OTHER, KEY), "${KEY}s3cret"),  # what a secret contains is never looked at again
-        (("${KEY}",), "${KEY}"),  # nor is what the operator wrote
+        ((OTHER, KEY), "${KEY}s3cret"),  # the content of a secret is never expanded
+        (("${KEY}",), "${KEY}"),  # nor is the operator's text
     ],
 )
 def test_a_secret_comes_in_its_place(template: Template, value: str) -> None:
@@ -101,7 +101,7 @@ def test_a_value_of_its_kind_is_taken(name: str, value: str) -> None:
         ("DISPLAY", "/tmp/x:0", "is not a plain word"),
         ("WAYLAND_DISPLAY", "/run/user/1000/wayland-0", "is not a plain word"),
         ("NO_COLOR", "\x1b[2J", "is not a plain word"),
-        ("PROJECT", "x", "is not of a kind"),  # of a description of before there were kinds
+        ("PROJECT", "x", "is not of a kind"),  # of a server descriptor from before there were kinds
         ("tz", "UTC", "is not of a kind"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rate limit on log lines: of a flood some are written, the rest counted."""
+"""Rate limit on log lines: some of a flood are written, the rest are counted."""
 
 from mcpwrap.core.log_rate_limit import LogRateLimit
 

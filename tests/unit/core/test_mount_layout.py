@@ -41,26 +41,26 @@ def made(
         ([("/a/b", True)], [("/a/b", RW)]),
         ([("/a/b", False)], [("/a/b", RO)]),
         ([("/a/c", True), ("/a/b", False)], [("/a/b", RO), ("/a/c", RW)]),
-        # what lies deeper comes later, whatever the order in the file
+        # deeper paths come later, whatever the order in the file
         ([("/a/b/c", False), ("/a/b", True)], [("/a/b", RW), ("/a/b/c", RO)]),
-        # a name that only begins alike lies beside, although its text sorts between
+        # a name with the same beginning is a sibling, although its text sorts between
         (
             [("/a/b/c", True), ("/a/b-c", True), ("/a/b", True)],
             [("/a/b", RW), ("/a/b/c", RW), ("/a/b-c", RW)],
         ),
-        # who may rename d could put another c/d/e in place of the one that is read-only
+        # a server that may rename d could put another c/d/e in place of the read-only one
         (
             [("/a/b", True), ("/a/b/c/d/e", False)],
             [("/a/b", RW), ("/a/b/c", PIN), ("/a/b/c/d", PIN), ("/a/b/c/d/e", RO)],
         ),
-        # nobody renames anything in a read-only one
+        # no server renames anything in a read-only one
         ([("/a/b", False), ("/a/b/c/d", True)], [("/a/b", RO), ("/a/b/c/d", RW)]),
         # the innermost decides
         (
             [("/a/b", False), ("/a/b/c", True), ("/a/b/c/d/e", False)],
             [("/a/b", RO), ("/a/b/c", RW), ("/a/b/c/d", PIN), ("/a/b/c/d/e", RO)],
         ),
-        # two ways through one folder pin it once, before both
+        # two paths through one folder pin it once, before both
         (
             [("/a/b", True), ("/a/b/c/d", False), ("/a/b/c/e", False)],
             [("/a/b", RW), ("/a/b/c", PIN), ("/a/b/c/d", RO), ("/a/b/c/e", RO)],
@@ -123,12 +123,12 @@ def test_the_manual_lists_what_is_held() -> None:
     assert [name for name in HELD + INSTRUCTIONS if f"*{name}*" not in manual] == []
 
 
-LINKED = [  # where it leads, and what is held besides
+LINKED = [  # the target, and what is held besides
     ("/a/b/AGENTS.md", []),  # is held itself
     ("/a/b/.github/AGENTS.md", []),
     ("/a/b/docs", [("/a/b/docs", HOLD)]),
     ("/a/b/c/d/e", [("/a/b/c", PIN), ("/a/b/c/d", PIN), ("/a/b/c/d/e", HOLD)]),
-    ("/a/b/ro/x", []),  # the server writes to none of these
+    ("/a/b/ro/x", []),  # the server cannot write to any of these
     ("/etc/x", []),
     ("/a/b-x", []),
 ]

@@ -28,7 +28,7 @@ def test_a_bad_name_is_none(name: str) -> None:
         ("git", (), "git"),
         ("My Server!", (), "my-server"),
         ("@modelcontextprotocol/server-github", (), "modelcontextprotocol-serve"),
-        ("Größe", (), "groe"),  # a letter that comes apart into none of ours is left out
+        ("Größe", (), "groe"),  # a letter that does not decompose to ASCII is left out
         ("サーバー", (), "server"),
         ("", (), "server"),
         ("__x__", (), "x"),

@@ -1,4 +1,4 @@
-"""Fair shares of sessions: a slot is kept for each other agent, and no further one is held back."""
+"""Fair shares of sessions: one is reserved for each other agent, and no more."""
 
 import pytest
 from hypothesis import given
@@ -23,17 +23,17 @@ def admission(
 
 
 def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list[Holder]:
-    """Return so many sessions of each account, all of these groups."""
+    """Return this number of sessions of each account, all in these groups."""
     return [Holder(uid, gids) for uid, count in counts for _ in range(count)]
 
 
 @pytest.mark.parametrize(
     ("guests", "uid", "holders", "is_refused"),
     [
-        # Alone she may have all; that there are no more is for the wrapper to say.
+        # Alone she may have all; the wrapper refuses any more.
         (admission(uids=(ALICE,)), ALICE, opened((ALICE, 15)), False),
         (admission(uids=(ALICE,)), ALICE, opened((ALICE, 16)), False),
-        # One is kept for bob, until he has one.
+        # One is reserved for bob, until he has one.
         (admission(uids=BOTH), ALICE, opened((ALICE, 14)), False),
         (admission(uids=BOTH), ALICE, opened((ALICE, 15)), True),
         (admission(uids=BOTH), BOB, opened((ALICE, 15)), False),
@@ -42,10 +42,10 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
         (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 14)), True),
         (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 14), (BOB, 1)), True),
         (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 13), (BOB, 1)), False),
-        # A session of an account that is no agent any more takes a place, and keeps none.
+        # A session of an account that is not an agent any more counts, and reserves none.
         (admission(uids=BOTH), ALICE, opened((ALICE, 13), (DAVE, 1)), False),
         (admission(uids=BOTH), ALICE, opened((ALICE, 14), (DAVE, 1)), True),
-        # At most half is kept, so many accounts do not shut out those that use it.
+        # At most half is reserved, so that many accounts do not exclude those that use it.
         (admission(uids=MANY), ALICE, opened((ALICE, 7)), False),
         (admission(uids=MANY), ALICE, opened((ALICE, 8)), True),
         (admission(uids=MANY), BOB, opened((ALICE, 8)), False),
@@ -54,7 +54,7 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
         (admission(3, uids=MANY), ALICE, opened((ALICE, 1)), False),
         (admission(3, uids=MANY), ALICE, opened((ALICE, 2)), True),
         (admission(1, uids=MANY), ALICE, opened((ALICE, 1)), False),
-        # A group of which nobody is known is one account, until another of it has a session.
+        # A group without known members is one account, until another member has a session.
         (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 14), gids=frozenset({GUESTS})), False),
         (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 15), gids=frozenset({GUESTS})), True),
         (
@@ -75,14 +75,14 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
             opened((ALICE, 14), (BOB, 1), gids=frozenset({GUESTS, STAFF})),
             False,
         ),
-        # Each member that is known counts, and who is alone in a group has all.
+        # Each known member counts, and an account alone in a group may have all.
         (admission(gids=(GUESTS,), members=(ALICE,)), ALICE, opened((ALICE, 15)), False),
         (admission(2, gids=(GUESTS,), members=(ALICE,)), ALICE, opened((ALICE, 1)), False),
         (admission(gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 14), (BOB, 1)), False),
         (admission(gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 15)), True),
         (admission(gids=(GUESTS,), members=(*BOTH, CAROL)), ALICE, opened((ALICE, 14)), True),
         (admission(uids=BOTH, gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 14)), False),
-        # A guest list of an earlier version does not say how many there are.
+        # An access list of an earlier version does not have the number of sessions.
         (admission(0, uids=BOTH), ALICE, opened((ALICE, 16)), False),
     ],
 )
@@ -106,7 +106,7 @@ def test_the_refusal_says_what_to_do() -> None:
 def test_every_account_of_a_small_list_has_a_session_whatever_the_others_do(
     sessions: int, askers: list[int]
 ) -> None:
-    """As long as no more than half are kept."""
+    """As long as no more than half are reserved."""
     uids = MANY[: sessions // 2 + 1]
     guests = admission(sessions, uids=uids)
     holders: list[Holder] = []

@@ -12,7 +12,7 @@ OTHER_AGENT = STATE.replace("alice", "bob")
 SECRET = (
     f"{GIT}env = {{ A = 'Bearer ${{TOKEN}}' }}\n[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
 )
-# these two want the same UID
+# these two prefer the same UID
 FIRST_OF_TWO = STATE.replace("git]", "git-b]").replace("git.", "git-b.")
 SECOND_OF_TWO = FIRST_OF_TWO.replace("git-b", "postgres-ci")
 EGRESS = f"{GIT}[mcp_servers.git.mcpwrap]\negress = ['api.example.com', '*.example.org:8443']\n"
@@ -23,7 +23,7 @@ CACHE = (
     f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\negress = ['@npm']\n"
     "transparent = false\ncache = true\n"
 )
-# one in each instance of Squid, and then the other way round
+# one in each Squid instance, and then the reverse
 ONE_OPENED = f"{INTERCEPT}{TIME}[mcp_servers.time.mcpwrap]\negress = ['time.example.com']\n"
 OTHER_OPENED = f"{EGRESS}{TIME}[mcp_servers.time.mcpwrap]\negress = ['@pypi']\nintercept = true\n"
 PARENT = f"[egress]\nparent = '10.0.0.1:3128'\n{EGRESS}"

@@ -27,7 +27,7 @@ from mcpwrap.plan.steps import Step
 IDS = Ids(
     {"alice": 1000, "bob": 1001},
     {"mcpwrap": 990},
-    {"mcpwrap": frozenset({0, 1000, 1002})},  # root has joined it, and is no agent
+    {"mcpwrap": frozenset({0, 1000, 1002})},  # root has joined it, and is not an agent
 )
 SOURCES = {
     "npm": PackageSource(
@@ -47,8 +47,8 @@ class Machine:
     links: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, int] = field(default_factory=dict)
     listening: set[str] = field(default_factory=set)
-    enabled: set[str] = field(default_factory=set)  # of which systemd listens after a reboot
-    open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they read
+    enabled: set[str] = field(default_factory=set)  # for which systemd listens after a reboot
+    open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # with the files they read
     elements: set[tuple[str, str]] = field(default_factory=set)
     authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
     made: int = 0
@@ -58,7 +58,7 @@ class Machine:
     webhook: str = ""
     caches: set[str] = field(default_factory=set)
     uid_by_state: dict[str, int] = field(default_factory=dict)
-    running: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they started with
+    running: dict[str, tuple[str, ...]] = field(default_factory=dict)  # with the files they read
     has_stale_units: bool = False
     kept_secrets: set[str] = field(default_factory=set)
     leftovers: set[str] = field(default_factory=set)
@@ -172,7 +172,7 @@ class Machine:
                 assert_never(step)
 
     def files_of_listener(self, instance: str) -> tuple[str, ...]:
-        """Return what PID 1 and the listener read as they start."""
+        """Return the files that PID 1 and the listener read at their start."""
         return self.files[paths.listener(instance)], self.files[paths.listener_drop_in(instance)]
 
     def files_of_open_listeners(self) -> set[str]:
@@ -276,9 +276,9 @@ def plan_with_purge(text: str, have: Observed) -> list[Step]:
 
 
 def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:
-    """Yield the machine before these steps, in and after each of them, agents coming.
+    """Yield the machine before these steps, in and after each of them, with agents that connect.
 
-    It is one and the same that changes: who wants to keep a stage copies it.
+    It is the same object each time: a caller that keeps a stage must copy it.
     """
     machine = machine.copy()
     yield machine
@@ -292,7 +292,7 @@ def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:
 
 
 def parts(step: Step) -> list[Step]:
-    """Return the step for each of its batch by itself: it may be broken off between any two."""
+    """Return one step for each element of a batch: it may be interrupted between any two."""
     match step:
         case steps.MakeAccounts(accounts):
             return [steps.MakeAccounts((each,)) for each in accounts]
@@ -312,7 +312,7 @@ def parts(step: Step) -> list[Step]:
 
 
 def after(machine: Machine, todo: list[Step]) -> Machine:
-    """Return what becomes of the machine when these steps are carried out."""
+    """Return the machine after these steps."""
     *_, end = stages(machine, todo)
     return end
 

@@ -85,7 +85,7 @@ def test_a_server_has_its_files_account_and_link() -> None:
 def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]) -> None:
     runs = f"{GIT}inherits = ['TZ']\ninherits_any = ['X']\n"
     want = wanted(f"{runs}[mcp_servers.git.mcpwrap]\n{ours}", Observed())
-    members = (1000, 1002) if gids else ()  # root is no agent
+    members = (1000, 1002) if gids else ()  # root is not an agent
     admission = AccessRule(
         uids=uids, gids=gids, inherits=("TZ",), inherits_any=("X",), members=members, sessions=16
     )
@@ -100,7 +100,7 @@ def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]
         ("['mcpwrap']", "has no account 'mcpwrap'"),  # a group needs its @
         ("['@alice']", "has no group 'alice'"),
         ("['alice', 'bob']", "more than one account would share"),
-        ("['@mcpwrap']", "more than one account would share"),  # nobody knows who joins it
+        ("['@mcpwrap']", "more than one account would share"),  # any account may join it later
     ],
 )
 def test_agents_that_cannot_be_admitted_are_refused(agents: str, fragment: str) -> None:
@@ -182,7 +182,7 @@ def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
     )
     assert spec.egress_env["HTTPS_PROXY"] == "http://127.77.6.234:3128"
     assert list(want.server_files["git"]) == [paths.spec("git"), paths.drop_in("git")]
-    assert not want.front  # our program knows the proxy
+    assert not want.front  # mcpwrap's program knows the proxy
     assert "mcp.example.com" in want.proxies["proxy-1"].replace("\\", "")
 
 
@@ -232,7 +232,7 @@ def test_a_program_is_no_remote_server() -> None:
     [
         (GIT, ()),
         (REMOTE, (1000,)),
-        (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'", (1000, 1002)),  # root is no agent
+        (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'", (1000, 1002)),  # root is not an agent
         (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'\nagents = ['bob', 'alice']",
          (1000, 1001)),
         (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'\nagents = ['alice', '@mcpwrap']",

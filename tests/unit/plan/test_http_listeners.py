@@ -50,7 +50,7 @@ def registry_of(**http: dict[str, int]) -> Registry:
         (registry_of(a={}, b={}), {"b": guests(7), "a": guests(1, 2)},
          {"a": {"1": 1, "2": 2}, "b": {"7": 3}}),
         (registry_of(a={"1": 5}), {"a": guests(1, 2)}, {"a": {"1": 5, "2": 1}}),
-        (registry_of(a={"1": 1}), {"a": guests(2)}, {"a": {"1": 1, "2": 2}}),  # 1 may come back
+        (registry_of(a={"1": 1}), {"a": guests(2)}, {"a": {"1": 1, "2": 2}}),  # 1 may return
         (registry_of(a={"1": 1}, gone={"1": 2}), {"a": guests(1, 3)},
          {"a": {"1": 1, "3": 3}, "gone": {"1": 2}}),
     ],
@@ -151,8 +151,8 @@ def written(listener: Listener) -> dict[str, str]:
     [
         ({}, {"1000": 1}),
         ({"address": "127.78.1.2"}, {"1000": 258}),
-        ({"server": "time", "uid": 7}, {}),  # which has one, and keeps it
-        ({"address": "127.78.0.9"}, {}),  # two would have one
+        ({"server": "time", "uid": 7}, {}),  # it has an address, and keeps it
+        ({"address": "127.78.0.9"}, {}),  # two would have the same
         ({"server": "old"}, {}),
         ({"address": "127.77.0.1"}, {}),
         ({"address": "127.78.0.01"}, {}),

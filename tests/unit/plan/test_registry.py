@@ -20,7 +20,7 @@ from mcpwrap.plan.registry import (
 )
 
 EVERY_UID = range(FIRST_UID, LAST_UID + 1)
-# of many names, two that want the same UID; and one that wants the last of all
+# of many names, two that prefer the same UID; and one that prefers the last of all
 COLLISIONS = ["postgres-ci", "git-b", "sqlite-api", "aws-remote", "jira-3", "linear-server"]
 WANTS_LAST_UID = next(n for n in map("s{}".format, range(10**6)) if preferred_uid(n) == LAST_UID)
 
@@ -58,7 +58,7 @@ def test_a_new_name_gets_the_first_free_uid(
         ([], [27514], 31726, 27515),
         ([], [27514, 27516], 31726, 27515),
         ([27514], [27515], 31726, 27516),
-        ([31726], [31727], 31728, 27514),  # what it has to leave goes to what nobody has
+        ([31726], [31727], 31728, 27514),  # a name that loses its UID gets a free one
         ([], EVERY_UID[: 27514 - 20000 + 1], 31726, 27515),
     ],
 )
@@ -141,7 +141,7 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
         ("", "the file is damaged"),
         ("null", "the file is damaged"),
         ("[]", "the file is damaged"),
-        ("{}", "the file is damaged"),  # an empty one says its format
+        ("{}", "the file is damaged"),  # an empty registry has its format
         ('{"format": 1, "by_name": {"a": 20000}}', "the file is damaged"),
         ('{"format": 1, "by_name": {"a": {"uid": "20000"}}}', "the file is damaged"),
         ('{"format": 1, "by_name": {"a": {}}}', "the file is damaged"),
@@ -193,7 +193,7 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
             '{"format": 2, "by_name": {}}',
             "unknown format 2; this version of mcpwrap reads format 1",
         ),
-        # Another format has other fields. A backup would be the wrong advice.
+        # Another format has other fields, so a backup would be the wrong fix.
         ('{"format": 2, "uids": {}}', "unknown format 2; this version of mcpwrap reads format 1"),
         ('{"format": 2, "by_name": {"a": {"uid": 20000, "http": []}}}', "format 2"),
     ],

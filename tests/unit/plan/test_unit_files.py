@@ -126,7 +126,7 @@ DIRECT = (Direct("10.0.0.5", 1), Direct("fd00::5", 2))
             OWN + RESOLVER + TRUSTED,
             OPENED,
         ),
-        (Server(name="git", runs=RUNS, direct=DIRECT), BEYOND, ""),  # it needs none of ours
+        (Server(name="git", runs=RUNS, direct=DIRECT), BEYOND, ""),  # no egress of mcpwrap
         (Server(name="git", runs=RUNS, cache=True), NO_NETWORK + KEPT, ""),
         (
             Server(name="git", runs=RUNS, egress=HOSTS, direct=DIRECT, cache=True),

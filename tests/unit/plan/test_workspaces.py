@@ -68,7 +68,7 @@ def test_a_server_without_a_workspace_is_told_nothing_and_waits_for_nobody(text:
 def test_root_shows_them_at_each_start() -> None:
     drop_in = wanted(WORKSPACE, Observed()).server_files["git"][paths.drop_in("git")]
     assert LINES in drop_in
-    assert "/home" not in drop_in  # a path with a % or a space never meets systemd's grammar
+    assert "/home" not in drop_in  # a path with a % or a space is never parsed by systemd
 
 
 @pytest.mark.parametrize("agents", ["['alice', 'bob']", "['@mcpwrap']"])

@@ -1,4 +1,4 @@
-"""Ambiguous JSON lines, generated: most are right in all but one place."""
+"""Generated ambiguous JSON lines: most are valid in all but one place."""
 
 import json
 
@@ -22,7 +22,7 @@ MORE += ['"Params":{}', '"id":2', '"ID":2', '"result":{}', '"\\u0069d":3']
 
 
 def mostly(good: list[str], bad: list[str]) -> st.SearchStrategy[str]:
-    """Return one of the good ones, and now and then another."""
+    """Return one of the valid values, and sometimes another."""
     return st.integers(0, 23).flatmap(lambda n: st.sampled_from(good if n else bad))
 
 
@@ -58,7 +58,7 @@ values = st.recursive(
 
 @st.composite
 def messages(draw: st.DrawFn) -> str:
-    """Return a call, or what is nearly one."""
+    """Return a call, or a message that is nearly one."""
     params = [f'"name":"{draw(mostly(TEXTS, BAD_TEXTS))}"']
     if draw(st.booleans()):
         params.append(f'"arguments":{draw(_objects(values))}')
@@ -78,7 +78,7 @@ def messages(draw: st.DrawFn) -> str:
 
 @st.composite
 def answers(draw: st.DrawFn) -> str:
-    """Return what a server might answer, to what `agreement.gate_in_session` has asked or not."""
+    """Return a response of a server, to a request of `agreement.gate_in_session` or to none."""
     answered = draw(st.sampled_from(['"call"', '"open0"', '"open1"', *IDS, *BAD_IDS]))
     form = draw(st.sampled_from(["{}", '{{"content":{}}}', '{{"tools":[{}]}}', '{{"task":{}}}']))
     what = draw(mostly(["result"], ["error", "Result"]))
@@ -87,7 +87,7 @@ def answers(draw: st.DrawFn) -> str:
 
 @st.composite
 def lines(draw: st.DrawFn) -> bytes:
-    """Return a message or several, now and then in another encoding, or with bytes changed."""
+    """Return one or several messages, sometimes in another encoding, or with bytes changed."""
     one = st.one_of(messages(), messages(), answers())
     several = st.lists(one, max_size=3).map(lambda elements: f"[{','.join(elements)}]")
     text = draw(st.one_of(one, one, several))

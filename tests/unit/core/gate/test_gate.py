@@ -1,16 +1,16 @@
-"""Whole sessions in plain text, in dialogues/: each line said, and the gate's actions on it.
+"""Whole sessions in plain text, in dialogues/: each line sent, and the gate's actions on it.
 
-A dialogue begins at `===`. `agent>` and `server>` say a line; what follows is all that the gate
-does about it, in order. `same` stands for the line that was said, `MODERN` for the revision in its
-envelope. `policy>` and `limits>` set up what they say; `handshake>` agrees on a revision; `told>`
-is what limits were told since it was last looked at, or `nothing`; `written>` is the next thing
-that was written down, and `written> nothing` that there is no more. `audit>` breaks or mends it.
-`end>` ends the server, and says how.
+A dialogue begins at `===`. `agent>` and `server>` send a line; the lines that follow are all the
+gate's actions on it, in order. `same` stands for the sent line, `MODERN` for the revision in its
+envelope. `policy>` and `limits>` set up policy and limits; `handshake>` agrees on a revision;
+`told>` is what was reported to the limits since the last `told>`, or `nothing`; `written>` is the
+next audit record, and `written> nothing` means that there are no more. `audit>` breaks or repairs
+the audit. `end>` ends the server, with the reason.
 
-Of what waits for a person, `asked>` is what people were asked next, `asked> nothing` that it was no
-more, and `approvals>` what is said the next time instead of letting it wait. `person>` answers a
-hold by its number, `clock>` lets seconds pass, and `due>` is after how many there is something to
-do. `STATE1` stands for the state that an agent is given to come again with hold 1.
+For held requests, `asked>` is the next approval request, `asked> nothing` means that there are no
+more, and `approvals>` is the reply to the next one, which is then not held. `person>` decides on a
+held request by its number, `clock>` lets seconds pass, and `due>` is the number of seconds until
+the gate has something to do. `STATE1` stands for the `requestState` of held request 1.
 """
 
 import ast
@@ -58,7 +58,7 @@ def dialogues() -> Iterator[tuple[str, list[str]]]:
 
 
 def state(found: re.Match[str]) -> str:
-    """Return the state of a hold, which is sealed: the same for the same number."""
+    """Return the sealed state of a held request: the same for the same number."""
     number, key = int(found[1]), ScriptedApprovals().state_key
     nonce = number.to_bytes(NONCE_BYTES)
     return "mcpwrap-" + seal(b"%d" % number, key, nonce=nonce, bound=("request state",)).hex()
@@ -119,7 +119,7 @@ class Performance:
                 pytest.fail(f"nobody is called {who!r}")
 
     def look(self, who: str) -> str:
-        """Return what was kept of what went on beside the messages."""
+        """Return the records beside the messages, and reset them."""
         match who:
             case "told":
                 told = [
@@ -202,7 +202,7 @@ def in_bytes(said: str) -> bytes:
 
 
 def wanted(line: str, said: str) -> str:
-    """Return what is expected; the space that makes a dialogue readable is not sent."""
+    """Return the expected line; the space that makes a dialogue readable is not sent."""
     where, _, what = line.partition("> ")
     if where == "note":
         return line
@@ -288,7 +288,7 @@ def test_identical_arguments_have_one_digest_in_whatever_order() -> None:
             ("a", ',"arguments":{"y":{"w":3,"z":2},"x":1}'),
             ("a", ',"arguments":{"x":1,"y":{"z":2,"w":4}}'),
             ("a", ',"arguments":{}'),
-            ("a", ""),  # none are the same as empty ones
+            ("a", ""),  # no params are the same as empty ones
             ("b", ',"arguments":{"x":1}'),
         ]
     ):

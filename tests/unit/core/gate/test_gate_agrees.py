@@ -34,7 +34,7 @@ def node() -> Iterator[Node]:
 
 
 def test_the_lines_are_nasty_and_yet_often_pass() -> None:
-    """A property of lines that are all refused says nothing."""
+    """A property of lines that are all refused proves nothing."""
     passed: list[bool] = []
 
     @given(lines())

@@ -27,7 +27,7 @@ NEWS: list[Literal["approved", "denied", "expired", "void"]] = [
 ]  # fmt: skip
 number = st.integers(0, 30)
 first, hold = st.integers(0, 8), st.integers(1, 6)
-# Each is a method of `Trial`, and what it is given.
+# Each is a method of `Trial`, and its arguments.
 events = st.one_of(
     st.tuples(st.just("calls"), st.sampled_from(["drop", "read"]), st.booleans()),
     st.tuples(st.just("calls"), st.just("drop"), st.booleans()),
@@ -219,7 +219,7 @@ def test_when_the_server_ends_each_request_has_had_one_answer(
 
 
 def test_the_trials_are_of_something() -> None:
-    """A property of sequences in which nothing runs says nothing."""
+    """A property of sequences in which nothing runs proves nothing."""
     decisions: Counter[str] = Counter()
 
     @settings(max_examples=200, derandomize=True)

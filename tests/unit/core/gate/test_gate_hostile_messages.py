@@ -44,7 +44,7 @@ def test_python_and_node_find_the_same_call(judge: Judge, node: Node, path: Path
 
 
 def test_the_files_hold_what_they_are_for() -> None:
-    """Refused lines of each category but ordinary ones, and enough of either."""
+    """Lines of each category but ordinary ones are refused, and there are enough of both."""
     verdicts = {path.stem: [line.verdict for line in lines_of(path)] for path in HOSTILE}
     assert all(found.count(REFUSED) >= 10 for found in verdicts.values())
     assert sum(map(len, verdicts.values())) > 500

@@ -1,8 +1,8 @@
 """Recorded traffic of real clients, agents and servers: the gate changes and refuses nothing.
 
 tests/shared/ordinary_messages has recorded conversations, a file for each client and server
-(`make messages`). A gate is given the lines of each in their order. It passes on all but those
-that `is_late` and `is_early` describe.
+(`make messages`). A gate receives the lines of each in their order. It forwards all but those that
+`is_late` and `is_early` describe.
 """
 
 import json
@@ -35,7 +35,7 @@ METHODS = {
     "notifications/cancelled", "notifications/progress", "notifications/message",
     "tasks/get", "tasks/list", "tasks/cancel", "tasks/result",
 }  # fmt: skip
-# All of it is asked for each message, and all is allowed.
+# The whole policy is evaluated for each message, and it allows all.
 RULES = """
 version: 1
 default: block
@@ -91,7 +91,7 @@ def test_each_message_passes_unchanged(policy: Policy) -> None:
 
 
 def problems(conversation: Conversation, policy: Policy) -> Iterator[str]:
-    """Yield each line that did not pass, and what became of it."""
+    """Yield each line that was not forwarded unchanged, and its outcome."""
     compiled = compile_policy(policy, conversation.server)
     gate = Gate(compiled, ScriptedLimits(), ScriptedAudit())
     gate.at(1000.0)
@@ -108,7 +108,7 @@ def problems(conversation: Conversation, policy: Policy) -> Iterator[str]:
 
 
 def is_passed(message: Message, actions: list[Action], onward: type[Action]) -> bool:
-    """Say whether nothing came of a message but itself: no note, no error, no other value."""
+    """Return whether a message is forwarded unchanged: no note, no error, no other value."""
     match actions:
         case [ToServer(line) | ToAgent(line) as action]:
             # As Python writes it, since 3.0 equals 3 and True equals 1.
@@ -118,7 +118,7 @@ def is_passed(message: Message, actions: list[Action], onward: type[Action]) -> 
 
 
 def is_late(message: Message, before: tuple[Line, ...]) -> bool:
-    """Say whether an agent cancels what is answered, as opencode does when it exits."""
+    """Return whether an agent cancels an answered request, as opencode does when it exits."""
     if message.get("method") != "notifications/cancelled":
         return False
     cancelled = of(message)["requestId"]
@@ -129,7 +129,7 @@ def is_late(message: Message, before: tuple[Line, ...]) -> bool:
 
 
 def is_early(message: Message, before: tuple[Line, ...]) -> bool:
-    """Say whether a server tells of a task whose id it has not given the agent yet."""
+    """Return whether a server reports a task whose id it has not sent to the agent yet."""
     if message.get("method") != "notifications/tasks/status":
         return False
     task = of(message)["taskId"]

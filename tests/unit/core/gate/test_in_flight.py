@@ -48,5 +48,5 @@ def test_of_the_cancelled_none_is_forgotten_and_what_is_too_many_stays_open() ->
     assert [number in in_flight for number in range(3)] == [True, True, True]
     assert in_flight.find(1) is None  # cancelled
     assert in_flight.find(2) == PING  # not
-    assert in_flight.take(1) == PING  # and answered all the same
+    assert in_flight.take(1) == PING  # and answered nevertheless
     assert in_flight.cancel(2)

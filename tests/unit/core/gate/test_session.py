@@ -60,7 +60,7 @@ def test_a_tool_is_bound_once_it_is_another_than_it_was_first() -> None:
 
 
 def test_of_many_tools_none_changes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server cannot have what it listed first forgotten by listing so much more."""
+    """A server cannot evict the first definition of a tool by listing very many others."""
     monkeypatch.setattr(gate_session, "MAX_TOOLS", 2)
     session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NO_APPROVALS)
     listing(session, ("drop", "Drops."), ("read", "Reads."), ("x", "1"))

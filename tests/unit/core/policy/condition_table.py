@@ -53,7 +53,7 @@ TESTS: list[tuple[Test, Json, Tristate]] = [
     (OneOf(('"a"', '"b"')), "c", FAILS),
     (OneOf(('"a"', '"b"')), ["a"], UNJUDGEABLE),
     (OneOf(('"a"', "1")), 1, HOLDS),
-    (OneOf(('"a"', "1")), 2, UNJUDGEABLE),  # text is wanted too, and 2 might be taken for that
+    (OneOf(('"a"', "1")), 2, UNJUDGEABLE),  # text is expected too, and a server might take 2 for it
     (Matches("a+b"), "xaab", HOLDS),
     (Matches("a+b"), "xa", FAILS),
     (Matches("a+b"), ["ab"], UNJUDGEABLE),
@@ -74,7 +74,7 @@ TESTS: list[tuple[Test, Json, Tristate]] = [
     (Range(None, 2**53), 2**53 - 1, HOLDS),
     (Range(None, 2**53), 2**53, UNJUDGEABLE),
     (Range(None, 3), -(2.0**60), HOLDS),
-    # A reader that is off by two units in the last place has it on the other side.
+    # A reader with an error of two units in the last place reads it on the other side.
     (Range(101, None), 100.99999999999999, UNJUDGEABLE),
     (Range(None, 0.3), 0.30000000000000004, UNJUDGEABLE),
     (Equals("0.3"), 0.30000000000000004, UNJUDGEABLE),
@@ -98,7 +98,7 @@ TESTS: list[tuple[Test, Json, Tristate]] = [
     (NegatedTest(Equals('"a"')), "b", HOLDS),
     (NegatedTest(Equals('"a"')), "a", FAILS),
     (NegatedTest(Equals('"a"')), 5, UNJUDGEABLE),
-    # A server that keeps a text as a C string reads it up to the NUL.
+    # A server that stores a text as a C string reads it up to the NUL.
     (Equals('"ls"'), "ls\0 -l", UNJUDGEABLE),
     (Equals('["ls"]'), ["ls\0 -l"], UNJUDGEABLE),
     (OneOf(('"ls"', '"w"')), "w\0", UNJUDGEABLE),

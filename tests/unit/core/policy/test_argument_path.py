@@ -66,7 +66,7 @@ def test_what_is_no_path_is_told(path: str) -> None:
         ("filePath", {"filePath": "a", "file_path": "b"}, RIVALLED),  # a field's name, its alias
         ("path", {"path": "a", "paths": "b", "$path": "c", "path.x": "d", "p\u00e4th": "e"}, "a"),
         ("file", {"file": "a", "f\u0130le": "b"}, RIVALLED),  # a dotted I, an i to Go and Java
-        ("query", {"query": "a", "\u00e9" * 257: "b"}, RIVALLED),  # too long to tell what it is
+        ("query", {"query": "a", "\u00e9" * 257: "b"}, RIVALLED),  # too long to be folded
         ("query", {"query": "a", "\u00e9" * 256: "b", "e" * 5000: "c"}, "a"),
         ("a.b", {"a": {"b": 1}, "a.b": 2}, RIVALLED),  # `get` of lodash prefers the flat key
         ("x.a[0].b", {"x": {"a.0.b": 2}}, RIVALLED),
@@ -95,7 +95,7 @@ def test_a_key_that_a_server_may_take_for_another_leads_nowhere(
         ("a.b[*].c", [5, None, MISFIT]),
         ("a.b[3]", [MISSING]),
         ("paths[*]", ["x", "y"]),
-        ("none[*]", [MISFIT]),  # nothing to judge is not good enough
+        ("none[*]", [MISFIT]),  # a list with nothing to judge does not pass
         ("query[*]", [MISFIT]),
         ("other[*]", [MISFIT]),
         ("Query", [RIVALLED]),

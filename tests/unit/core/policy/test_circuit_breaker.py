@@ -25,9 +25,9 @@ def ask(breaker: CircuitBreaker, limits: LimitsEntry, digest: str, now_s: float)
             [
                 (0, "a", "goes"), (1, "a", "goes"), (2, "a", "goes"),
                 (3, "a", "3 identical calls in a row, 30 s"),
-                (4, "b", "3 identical calls in a row, 29 s"),  # another argument is no way round
-                (33, "a", "goes"),  # one may try
-                (34, "a", "3 identical calls in a row, 29 s"),  # until it is back, no other
+                (4, "b", "3 identical calls in a row, 29 s"),  # another argument does not evade it
+                (33, "a", "goes"),  # one call is tried
+                (34, "a", "3 identical calls in a row, 29 s"),  # and no other until its outcome
             ],
         ),
         (LOOP, [(n, "ab"[n % 2], "goes") for n in range(20)]),  # not in a row
@@ -36,7 +36,7 @@ def ask(breaker: CircuitBreaker, limits: LimitsEntry, digest: str, now_s: float)
             [
                 (0, "a", "goes"), (4, "b", "goes"),
                 (5, "c", "2 calls in 10 s, 5 s"),
-                (9.5, "c", "2 calls in 10 s, 0.5 s"),  # what is held is not counted
+                (9.5, "c", "2 calls in 10 s, 0.5 s"),  # a refused call is not counted
                 (10, "c", "goes"), (11, "d", "2 calls in 10 s, 3 s"), (14, "d", "goes"),
             ],
         ),
@@ -61,7 +61,7 @@ def test_failures_in_a_row_open_it_and_a_success_closes_it() -> None:
     assert tell(breaker, "-") == ["2 failures in a row"]
     assert ask(breaker, FAILING, "a", 10) == "2 failures in a row, 20 s"
     assert ask(breaker, FAILING, "a", 30) == "goes"
-    assert tell(breaker, "-", now_s=31) == ["2 failures in a row"]  # the try failed
+    assert tell(breaker, "-", now_s=31) == ["2 failures in a row"]  # the trial failed
     assert ask(breaker, FAILING, "a", 60) == "2 failures in a row, 1 s"
     assert ask(breaker, FAILING, "a", 61) == "goes"
     assert tell(breaker, "+-", now_s=62) == ["", ""]
@@ -136,7 +136,7 @@ def test_later_names_are_counted_by_their_own_entry() -> None:
     answers = []
     for n in range(4):
         answers.append(goes(breaker, "danger", hourly, 10.0 * n))
-        assert goes(breaker, "harmless", each_s, 10.0 * n + 5)  # forgets no call of `danger`
+        assert goes(breaker, "harmless", each_s, 10.0 * n + 5)  # no call of `danger` is dropped
     assert answers == [True, True, False, False]
 
 

@@ -67,7 +67,7 @@ def test_it_is_what_the_gate_asks() -> None:
     [
         ("block", BLOCK, ALLOW, BLOCK),
         ("allow_with_approval", ASK, ALLOW, ASK),
-        ("allow", ALLOW, BLOCK, BLOCK),  # the default is the other one
+        ("allow", ALLOW, BLOCK, BLOCK),  # the default is the opposite
     ],
 )
 def test_what_cannot_be_judged_counts_against_the_agent(
@@ -173,7 +173,7 @@ def test_only_a_rule_with_the_whole_name_lets_an_unknown_method_pass() -> None:
         Rule(name="o", action="allow", methods=("x/four",), observe=True),
     ).names
     found = [m for m in ("x/one", "x/two", "x/three", "x/four", "y/*", "y/a") if names(m)]
-    assert found == ["x/one", "x/two", "y/*"]  # the last is no method
+    assert found == ["x/one", "x/two", "y/*"]  # the last is not a method
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_only_a_rule_with_the_whole_name_lets_an_unknown_method_pass() -> None:
         ([rule("hide")], True),
         ([rule("log"), rule("block", "b", X), rule("hide")], True),
         ([rule("hide"), rule("allow")], True),
-        ([rule("allow"), rule("hide")], False),  # in order, as everything
+        ([rule("allow"), rule("hide")], False),  # in order, like all rules
         ([rule("block"), rule("hide")], False),
         ([rule("allow", "a", X), rule("hide")], True),
         ([rule("hide", observe=True)], False),

@@ -36,11 +36,11 @@ from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
         ("/home/a/../b", UNJUDGEABLE),
         ("/home/a/x/../y", UNJUDGEABLE),  # x may be a link
         ("/home/a/..", UNJUDGEABLE),
-        ("/home/a/..'", UNJUDGEABLE),  # server-filesystem takes quotes off
+        ("/home/a/..'", UNJUDGEABLE),  # server-filesystem strips quotes
         ('/home/a/.."', UNJUDGEABLE),
         ("/home/a/.. ", UNJUDGEABLE),
         ("/home/a/..\u00a0", UNJUDGEABLE),
-        ("/home/a/..\ufeff", UNJUDGEABLE),  # which trim() of JavaScript takes off
+        ("/home/a/..\ufeff", UNJUDGEABLE),  # which trim() of JavaScript strips
         ("/home/a/x\0", UNJUDGEABLE),
         ("/home/a/x\n", UNJUDGEABLE),
         ("/home/a\\..\\b", UNJUDGEABLE),

@@ -45,7 +45,7 @@ HELLO: dict[str, Json] = {
         (STRICT, "tools/list", {"tools": [], "nextCursor": "\u200b"}),  # the server's own
         (STRICT, "server/discover", {"supportedVersions": ["\x00"]}),
         (CAP, "tools/list", tools({"name": "t"})),  # a list is not refused for its size
-        # The name of an argument, in a schema, is no secret.
+        # The name of an argument, in a schema, is not a secret.
         (PINS, "tools/list", tools({"inputSchema": {"properties": {"pin": {"type": "string"}}}})),
         (PINS, "tools/list", tools({"name": "t", "description": "pin"})),
     ],
@@ -73,7 +73,7 @@ def test_what_no_rule_concerns_stays(rule: ResultRule, method: str, value: dict[
             {**HELLO, "serverInfo": {"name": "s", "version": "1"}, "instructions": "do[2J"},
             CHANGED,
         ),
-        # Without `serverInfo` no client goes on, so it is changed where others are left out.
+        # Without `serverInfo` no client continues, so it is changed where others are left out.
         (
             STRICT,
             "initialize",

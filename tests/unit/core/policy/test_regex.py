@@ -1,4 +1,4 @@
-"""Regular expressions, many at once; a set that fails for want of memory is noticed."""
+"""Regular expressions, many at once; a set that fails for lack of memory is detected."""
 
 import pytest
 import re2
@@ -46,7 +46,7 @@ def test_a_set_that_cannot_be_made_is_done_without(monkeypatch: pytest.MonkeyPat
 def test_a_set_that_fails_when_asked_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def Match(self, text: str) -> list[int] | None:  # noqa: N802 - as RE2 calls it
-            return None  # what the real one says when it is out of memory, or was not compiled
+            return None  # the result of a real one that is out of memory, or was not compiled
 
     monkeypatch.setattr(regex, "_set_of", lambda texts: Broken())
     assert Patterns(["a", "b"]).found_in("xb") == {1}

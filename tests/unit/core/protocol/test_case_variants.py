@@ -24,7 +24,7 @@ from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spok
         (["na\u200bme"], True),
         (["\uff4eame"], True),  # a full-width n
         (["ur\u0130"], True),
-        (["\u00e9" * 257], True),  # too long to tell
+        (["\u00e9" * 257], True),  # too long to be folded
         (["names", "nam", "$name", "n\u00e4me"], False),
     ],
 )

@@ -1,4 +1,4 @@
-"""Deceptive tool names: one that looks like another is recognised, and shown apart from it."""
+"""Deceptive tool names: one that looks like another is detected, and shown with its escapes."""
 
 import pytest
 from hypothesis import given
@@ -23,16 +23,16 @@ DECEPTIVE = [
     ("co\u00a0py", UNSEEN),  # a space that is not U+0020
     ("co\u200bpy", UNSEEN),
     ("co\u202epy", UNSEEN),
-    ("\ue000", UNSEEN),  # of nobody: each font draws its own
+    ("\ue000", UNSEEN),  # private use: each font draws its own
     ("co\ufe0fpy", UNSEEN),  # a variation selector, which Python calls printable
     ("co\u034fpy", UNSEEN),
-    ("copy\u2800", UNSEEN),  # a blank that is no space
+    ("copy\u2800", UNSEEN),  # a blank that is not a space
     ("copy\u3164", UNSEEN),
     ("\u1160copy", UNSEEN),
     ("\uff43opy", NFKC),  # fullwidth
     ("\ufb01nd", NFKC),  # the ligature of `fi`
     ("\u212aill", NFKC),  # the sign of kelvin
-    ("cafe\u0301", NFKC),  # `café`, in two characters where one will do
+    ("cafe\u0301", NFKC),  # `café`, with two characters in place of one
     ("c\u043epy", MIXED),  # Cyrillic
     ("\u03bfpen", MIXED),  # Greek
     ("c\u0585py", MIXED),  # Armenian
@@ -53,7 +53,7 @@ PLAIN = [
     "get_issue-2.v1/x:y",
     "my tool",
     "caf\u00e9",
-    "\u0441\u043e\u0440\u0443",  # all of it Cyrillic: shown apart, and permitted
+    "\u0441\u043e\u0440\u0443",  # all of it Cyrillic: shown with escapes, and permitted
     "\u043f\u043e\u0438\u0441\u043a_2",
     "\u691c\u7d22\u3059\u308b_\u30c7\u30fc\u30bf API",  # Han, Hiragana, Katakana and Latin
     "\u4eba\u3005",
@@ -69,9 +69,9 @@ PLAIN = [
     "\u0441\u043e\u0437\u0434\u0430\u0442\u044c_PR",
     "\u2699\ufe0f settings \U0001f468\u200d\U0001f469",
     "r\u00e9sum\u00e9\u2122",
-    "\u0e04\u0e33\u0e19\u0e27\u0e13",  # Thai, with a vowel that NFKC takes apart
+    "\u0e04\u0e33\u0e19\u0e27\u0e13",  # Thai, with a vowel that NFKC decomposes
     "\u00b5s_to_ms",  # the micro sign of keyboards
-    "\U00017000\U00017001",  # Tangut, of which Python knows no names
+    "\U00017000\U00017001",  # Tangut, of which Python has no names
 ]
 
 
@@ -106,7 +106,7 @@ def test_a_name_is_one_line_and_no_others(one: str, two: str) -> None:
 
 
 def test_a_name_is_looked_at_without_files() -> None:
-    """The session's process that does this may open none."""
+    """The session's process that does this must not open any."""
     run_without_files(
         "from mcpwrap.core.protocol.confusable_names import told_apart, why_deceptive",
         'said = why_deceptive("c\\u043epy") + told_apart("c\\u043epy")',

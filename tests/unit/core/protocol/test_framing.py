@@ -14,7 +14,7 @@ STREAMS = [b"", b"\n", b"a", b"a\n", b"\n\na\n", b"one\ntwo\nrest", b"a\r\nb\n"]
 def fed(
     stream: bytes, cuts: list[int], max_line_bytes: int = 1024
 ) -> tuple[list[bytes | bytearray], bytes]:
-    """Return what each feed gave, and the rest."""
+    """Return the result of each feed, and the rest."""
     buffer = LineBuffer(max_line_bytes)
     edges = [0, *sorted(cuts), len(stream)]
     return [buffer.feed(stream[a:b]) for a, b in pairwise(edges)], buffer.rest()
@@ -61,7 +61,7 @@ def test_a_line_over_the_bound_is_refused_however_it_is_cut(stream: bytes) -> No
 
 
 def test_many_small_pieces_cost_what_they_hold() -> None:
-    """A pipe can be made to give two bytes a read; each piece must not become an object."""
+    """An agent can make a pipe return two bytes a read; a piece must not become an object each."""
     import tracemalloc
 
     buffer = LineBuffer()

@@ -105,7 +105,7 @@ def test_forms_of_one_key(one: str, other: str, *, are_alike: bool) -> None:
 
 
 def test_no_key_takes_long_to_fold() -> None:
-    # Marks are put in order by insertion: to normalise this one takes ten seconds.
+    # Marks are sorted by insertion: the normalisation of this one takes ten seconds.
     assert json_keys.folded("a" + "\u0301" * 64_000 + "\u0316" * 64_000) == json_keys.ANY
 
 

@@ -65,7 +65,7 @@ NO_ID = "an id must be an integer or a printable string of at most 256 character
 NO_KIND = "its keys are not those of a request, notification, result or error"
 NO_VERSION = '"jsonrpc" is not "2.0"'
 DEEP = b"[" * 100_000
-# With the id that an error for it has: J02 to J17 of the threats.
+# With the id of the error response: J02 to J17 of the threats.
 FROM_AGENT: list[tuple[bytes, int, str, Id | None]] = [
     (
         b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"b"}',
@@ -140,7 +140,7 @@ FROM_AGENT: list[tuple[bytes, int, str, Id | None]] = [
         "params must be an object",
         None,
     ),
-    # An answer of the agent's: its id is the server's, and no request of the agent's ends by it.
+    # A response of the agent: its id is the server's, and no request of the agent ends by it.
     (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', INVALID_REQUEST, NO_KIND, None),
     (b'{"jsonrpc":"2.0","result":{}}', INVALID_REQUEST, NO_KIND, None),
     (b"7", INVALID_REQUEST, "a message must be an object", None),
@@ -179,7 +179,7 @@ FROM_SERVER: list[tuple[bytes, int, str, Id | None]] = [
         TOO_DEEP,
         1,
     ),
-    # A request of the server's: its id is not the agent's.
+    # A request of the server: its id is not the agent's.
     (
         b'{"jsonrpc":"2.0","id":1,"method":"a","params":[]}',
         INVALID_PARAMS,

@@ -6,7 +6,7 @@ from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra, era_of
 
-# The requests of the agent's, as schema.ts of each revision and the extensions have them.
+# The agent's requests, as in schema.ts of each revision and in the extensions.
 BOTH = [
     "tools/list",
     "tools/call",

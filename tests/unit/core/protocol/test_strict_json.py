@@ -56,7 +56,7 @@ NO_VALUES = [
     b"-1e999",
     b"%d" % HUGE,  # which a reader of doubles makes infinite
     b'{"x":[1.5,null,-%d]}' % HUGE,
-    b'["' + b"a" * 65_500 + b'",%d]' % HUGE,  # wherever the line is cut in pieces
+    b'["' + b"a" * 65_500 + b'",%d]' % HUGE,  # wherever the samples are in the line
     b"1" * 5000,  # Python's own reader refuses it too: CVE-2020-10735
     b'"\t"',
     b'"\0"',
@@ -154,7 +154,7 @@ def test_a_key_that_comes_twice_on_top_is_found(line: bytes, repeats: bool) -> N
 
 
 def has_repeated(line: str) -> tuple[bool, bool]:
-    """Ask the standard library: anywhere, and in the outermost object."""
+    """Return whether the standard library finds a repeated key: anywhere, and at the top."""
     found: list[bool] = []
 
     def look(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -171,7 +171,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), KEYS)
 
 @st.composite
 def written_objects(draw: st.DrawFn, depth: int = 2) -> str:
-    """Return an object as some program might write it, keys twice and all."""
+    """Return an object as some program might write it, with repeated keys."""
     comma, colon = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", "\r: ")]))
     members = []
     for key in draw(st.lists(KEYS, max_size=3)):
@@ -225,7 +225,7 @@ def test_the_order_of_keys_is_kept_or_sorted() -> None:
         (b'{"id":1,"x":1e999}', 1),
         (b'{"id":1,"x":' + b"1" * 5000 + b"}", None),
         (b'{"id":1,"x":' + b"[" * 100_000, None),
-        (b"\xef\xbb\xbf" + b'{"id":1}', 1),  # whoever writes one waits for an answer too
+        (b"\xef\xbb\xbf" + b'{"id":1}', 1),  # its sender waits for a response too
         (b"hello", None),
     ],
 )

@@ -27,7 +27,7 @@ from mcpwrap.core.text.globs import matches, matches_any
         ("a*a", "a", False),
         ("", "", True),
         ("", "a", False),
-        ("[a-z]", "b", False),  # a bracket stands for itself
+        ("[a-z]", "b", False),  # a bracket is literal
         ("[a-z]", "[a-z]", True),
         ("a.c", "abc", False),
         ("git_log", "git_log\n", False),  # `$` of some patterns would take it

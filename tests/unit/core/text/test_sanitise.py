@@ -1,4 +1,4 @@
-"""Sanitised stderr of a server: it cannot steer a terminal, and stays legible."""
+"""Sanitised stderr of a server: it cannot control a terminal, and stays legible."""
 
 import unicodedata
 
@@ -26,7 +26,7 @@ STEERING = [
     ("a\u200fb\u061c", r"a\u200fb\u061c"),
     ("a\u200bb", r"a\u200bb"),
     ("a\u2060b", r"a\u2060b"),
-    ("\u00ad\u034f\u180e\u3164\ufe0f", r"\xad\u034f\u180e\u3164\ufe0f"),  # not seen either
+    ("\u00ad\u034f\u180e\u3164\ufe0f", r"\xad\u034f\u180e\u3164\ufe0f"),  # invisible too
     ("\ufeffa", r"\ufeffa"),
     ("a\u2028b", r"a\u2028b"),
     ("\U000e0041", r"\U000e0041"),  # a tag: invisible, and models read it
@@ -92,7 +92,7 @@ said = Sanitiser().feed(b"\\x1b[2J\\xff\\xe2\\x80\\xae")
 
 
 def test_what_is_written_out_opens_no_file() -> None:
-    """The session's process that does this may open none."""
+    """The session's process that does this must not open any."""
     run_without_files("from mcpwrap.core.text.sanitise import Sanitiser", SANITISE, [])
 
 
@@ -101,15 +101,15 @@ def test_what_is_written_out_opens_no_file() -> None:
     [
         *STEERING,
         ("rm\u00a0-r\u2003/\u3000x\u1680", r"rm\xa0-r\u2003/\u3000x\u1680"),  # like a space
-        ("\ue000\u0378", r"\ue000\u0378"),  # of nobody, and of nobody yet
+        ("\ue000\u0378", r"\ue000\u0378"),  # private use, and unassigned
         # Blank, though symbols, letters or marks to Python.
         ("rm\u2800-r", r"rm\u2800-r"),
         ("\u2d7f\ufffc\U0001107f\U00016fe4", r"\u2d7f\ufffc\U0001107f\U00016fe4"),
         ("\U00013441\U00013442", r"\U00013441\U00013442"),
         ("\U0001bc9d\U0001d159", r"\U0001bc9d\U0001d159"),
         ("\u115f\u1160\u3164\uffa0", r"\u115f\u1160\u3164\uffa0"),
-        ("👩\u200d💻", r"👩\u200d💻"),  # a joiner is written out in emoji too
-        ("\U00013430\u070f", r"\U00013430\u070f"),  # marks that join, and are not seen
+        ("👩\u200d💻", r"👩\u200d💻"),  # a joiner is escaped in emoji too
+        ("\U00013430\u070f", r"\U00013430\u070f"),  # marks that join, and are invisible
     ],
 )
 def test_who_decides_by_a_text_sees_all_of_it(text: str, seen: str) -> None:

@@ -72,7 +72,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
     assert described(plan(NOTHING, applied(GIT).seen_by_root())) == [
         "write /var/lib/mcpwrap/registry.json",
         "write /var/lib/mcpwrap/gate.json",
-        "write /var/lib/mcpwrap/applied.json",  # without git: it is in effect no longer
+        "write /var/lib/mcpwrap/applied.json",  # without git: it is not in effect any more
         "stop git; its sessions end",
         "remove /var/lib/mcpwrap/servers/git.json",
         "remove /etc/systemd/system/mcpwrap@git.service.d/10-mcpwrap.conf",
@@ -90,7 +90,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
 def test_a_changed_server_is_restarted_and_no_other() -> None:
     todo = plan(CHANGED, applied(GIT_AND_TIME).seen_by_root())
     assert described(todo) == [
-        "write /var/lib/mcpwrap/applied.json",  # so that a run broken off here restarts git too
+        "write /var/lib/mcpwrap/applied.json",  # so that a run interrupted here restarts git too
         "write /var/lib/mcpwrap/servers/git.json",
         "restart git if it runs; its sessions end",
         "write /var/lib/mcpwrap/applied.json",
@@ -110,7 +110,7 @@ def commands(todo: list[steps.Step]) -> list[type[steps.Step]]:
 def test_more_servers_take_no_more_commands() -> None:
     one, more, over = (commands(plan(many(n), Observed())) for n in (1, 50, 51))
     assert more == one
-    assert over == [*one, steps.StartSockets]  # so that it is seen how far it is
+    assert over == [*one, steps.StartSockets]  # so that the progress is visible
     changed = plan(many(9, args="args = ['new']\n"), applied(many(9)).seen_by_root())
     assert commands(changed) == [steps.RestartServers] * 2  # eight start at the same time
     gone = commands(plan(NOTHING, applied(many(50)).seen_by_root()))
@@ -218,7 +218,7 @@ def test_an_agent_is_heard_when_all_else_stands() -> None:
         "write /var/lib/mcpwrap/gate.json",
         OPEN,
         "write /var/lib/mcpwrap/applied.json",
-    ]  # the server goes on, and so do sessions that are open
+    ]  # the server keeps running, and so do its open sessions
 
 
 def test_an_agent_that_is_heard_no_more_is_shut_out_before_its_rule_goes() -> None:
@@ -349,7 +349,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             RESTART,
             "remove /var/lib/mcpwrap/ca/_none and its content",
         ]),
-        (INTERCEPT, EGRESS, [  # the same port: one lets it go before the other takes it
+        (INTERCEPT, EGRESS, [  # the same port: one releases it before the other opens it
             "make a certificate for Squid's ports, which no client is shown",
             STOP_INTERCEPT,
             "remove /var/lib/mcpwrap/squid/intercept-1.conf",
@@ -369,7 +369,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             RESTART,
             "listen for sessions of time",
         ]),
-        (ONE_OPENED, OTHER_OPENED, [  # each takes from the other: one makes room
+        (ONE_OPENED, OTHER_OPENED, [  # each needs a port of the other: one is stopped
             "make a certificate authority that time alone trusts",
             STOP_INTERCEPT,
             LOAD_SPLICE,
@@ -436,7 +436,7 @@ def test_a_lost_certificate_comes_back_and_all_take_the_new_one(
     todo = plan(text, machine.seen_by_root())
     assert way_out(todo) == [steps.MakeAuthority(lost).describe(), *expected]
     end = applied(text)
-    for left in stages(machine, todo):  # whenever it is broken off
+    for left in stages(machine, todo):  # wherever it is interrupted
         end = after(left, plan(text, left.seen_by_root()))
         assert plan(text, end.seen_by_root()) == []
         assert end.running["git"] == end.current_files("git")
@@ -454,7 +454,7 @@ def test_a_lost_certificate_comes_back_and_all_take_the_new_one(
             "write /var/lib/mcpwrap/applied.json",
         ]),
         (APPROVALS, GIT, [
-            "write /var/lib/mcpwrap/gate.json",  # first: nobody approves their own any more
+            "write /var/lib/mcpwrap/gate.json",  # first: no agent approves its own calls any more
             "write /var/lib/mcpwrap/applied.json",
             "write /var/lib/mcpwrap/gate.json",
             "stop mcpwrap-webhook.service; its connections end",
@@ -546,7 +546,7 @@ def test_a_guest_list_that_cannot_be_read_admits_nobody_and_is_put_right() -> No
 
 def test_an_account_with_another_uid_is_refused_its_packets_as_long_as_it_is_there() -> None:
     have = Observed(uid_by_account={"mcpw-git": 25_000})
-    want = wanted(GIT, Observed())  # the registry says another
+    want = wanted(GIT, Observed())  # the registry has another
     loaded = [step for step in diff(want, have) if isinstance(step, steps.LoadRules)]
     assert loaded
     assert all(

@@ -53,14 +53,14 @@ def allowed(elements: Iterable[tuple[str, str]]) -> set[tuple[int, str]]:
 
 
 def expect_ways_out(machine: Machine, want: Desired) -> None:
-    """Expect that Squid and the front serve what they should; their files alone do not say so."""
+    """Expect that Squid and the front serve what they should; their files alone do not prove it."""
     served = {instance: text for instance, text in want.proxies.items() if text}
     assert machine.squids == {i: (text, machine.authorities_in(text)) for i, text in served.items()}
     assert machine.front == want.front
 
 
 def expect_nothing_left(machine: Machine, want: Desired) -> None:
-    """Expect that nobody who should not has an address, a certificate, a cache or a resolver."""
+    """Expect that no other account has an address, a certificate, a cache or a resolver."""
     assert machine.elements == want.elements
     assert machine.authorities.keys() == want.authorities
     assert machine.caches <= want.uid_by_name.keys()
@@ -81,13 +81,13 @@ def expect_safe(machine: Machine) -> None:
         if address.startswith("127.78."):
             assert uid not in wrapped
             continue
-        assert uid in wrapped  # else the rule that lets it out is never asked
+        assert uid in wrapped  # else the rule that admits it is never evaluated
         assert address == egress_address(uid) or not address.startswith("127.77.")
     for name in {*machine.admissions().by_server, *machine.running}:
         assert machine.accounts[account_of(name)] in wrapped
         assert {paths.spec(name), paths.drop_in(name), paths.sysusers(name)} <= machine.files.keys()
         assert name in machine.listening
-    for instance in machine.open_listeners:  # a file that is there says that it is so
+    for instance in machine.open_listeners:  # an existing file means that it is in effect
         listener = decode(machine.files[paths.listener(instance)].encode())
         address = f"ListenStream={listener.address}:52100\n"
         assert instance == f"{listener.server}.{listener.uid}"

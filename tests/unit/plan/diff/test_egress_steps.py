@@ -11,12 +11,12 @@ from tests.unit.plan.machine import applied, plan, stages, wanted
 
 @pytest.fixture(autouse=True)
 def two_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an instance serve two, so that few servers need several."""
+    """Limit an instance to two servers, so that a few servers need several instances."""
     monkeypatch.setattr(squid_instances, "MAX_LISTENERS", 2)
 
 
 def config(**kinds: str) -> str:
-    """Return servers by the first letter of what becomes of their TLS: `s`pliced or `o`pened."""
+    """Return servers by the first letter of how their TLS is handled: `s`pliced or `o`pened."""
     return "".join(
         f"[mcp_servers.{name}]\ncommand = '/x'\n[mcp_servers.{name}.mcpwrap]\n"
         f"egress = ['{name}.example.com']\nintercept = {'true' if kind == 'o' else 'false'}\n"
@@ -58,7 +58,7 @@ def test_whenever_root_stops_the_next_run_comes_to_an_end(before: str, text: str
         ("three", "two", ["load proxy-2", "stop proxy-3"]),
         ("three", "without the first", ["stop proxy-1"]),
         ("without the first", "three", ["load proxy-2", "load proxy-3"]),
-        # each takes from the others: one makes room
+        # each needs a port of another: one is stopped
         (
             "half opened",
             "the other half",

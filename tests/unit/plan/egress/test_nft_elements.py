@@ -38,7 +38,7 @@ def client(uid: int, address: str) -> tuple[str, str]:
     ("text", "elements"),
     [
         ("", set()),
-        (GIT, {WRAPPED}),  # refused everything
+        (GIT, {WRAPPED}),  # all packets refused
         (f"{GIT}egress = ['a.example']", {WRAPPED, OWN, FRONTED, ("ports", "443")}),
         (f"{GIT}egress = ['a.example']\ntransparent = false", {WRAPPED, OWN, ("ports", "443")}),
         (
@@ -48,7 +48,7 @@ def client(uid: int, address: str) -> tuple[str, str]:
         (
             f"{GIT}egress = ['@pypi']",
             {WRAPPED, OWN, FRONTED, ("ports", "8443")},
-        ),  # as the machine says
+        ),  # as this machine's configuration has it
         (
             f"{GIT}egress = ['a.example']\nintercept = true",
             {WRAPPED, OWN, FRONTED, ("ports", "443")},
@@ -102,7 +102,7 @@ def test_who_is_refused_is_wrapped_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("elements", "text"),
     [
-        ((), ""),  # nft takes no empty braces; what was there goes all the same
+        ((), ""),  # nft accepts no empty braces; the old elements are removed nevertheless
         ((WRAPPED,), "add element inet mcpwrap wrapped { 21770 }\n"),
         (
             (("wrapped", "20003"), OWN, ("wrapped", "20001"), ("ports", "443"), WRAPPED),

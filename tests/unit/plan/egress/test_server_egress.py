@@ -1,4 +1,4 @@
-"""Egress of a server: the hosts it reaches, and the variables that tell it the proxy."""
+"""Egress of a server: the hosts it reaches, and the variables that name its proxy."""
 
 from dataclasses import replace
 

@@ -72,7 +72,7 @@ def test_an_instance_that_opens_tls() -> None:
         ("X-Api-Key", False),
         ("Authorization", False),
         ("X-Request-Id", False),
-        ("Other", False),  # Squid's word for all that it does not know
+        ("Other", False),  # Squid's name for all headers that it does not know
         ("All", False),
     ],
 )
@@ -211,7 +211,7 @@ def test_what_a_pattern_could_mean_is_written_out() -> None:
     assert pattern("/*.x/*") == r"^/[^?;]*\.x/[^?]*(\?|$)"
 
 
-# Where an instance is asked whether it answers.
+# The address at which an instance is probed.
 HEALTH: dict[Tell, str] = {tell_spliced: "127.77.128.1:3128", tell_intercepted: "127.77.192.1:3128"}
 
 

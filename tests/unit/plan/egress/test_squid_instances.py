@@ -49,19 +49,19 @@ FULL = many("proxy-1")
         # no allowlist any more; TLS is opened now
         (config([], [], ["a"]), {"a": "proxy-1"}, {"a": ""}),
         (config([], ["a"]), {"a": "proxy-3"}, {"a": "intercept-1"}),
-        # written when there was one of each kind
+        # written by a version with one instance of each kind
         (config(["a"], ["b"], ["c"]), {"a": None, "b": None, "c": None},
             {"a": "proxy-1", "b": "intercept-1", "c": ""}),
-        # who was there stays, although the new one comes first by name
+        # the old one stays, although the new one comes first by name
         (config(["a", *FULL]), {"a": "", **FULL}, {"a": "proxy-2", **FULL}),
         (config(["a", *FULL]), {"a": "", **dict.fromkeys(FULL)}, {"a": "proxy-2", **FULL}),
         # the first with room, though a later one is in use
         (config(["a", "z"]), {"a": "", "z": "proxy-3"}, {"a": "proxy-1", "z": "proxy-3"}),
         (config(["z", "a", *FULL]), {"a": "", "z": "proxy-2", **FULL},
             {"a": "proxy-2", "z": "proxy-2", **FULL}),
-        # the room of who has gone is for the next
+        # the room of a removed server goes to the next
         (config(["a", *list(FULL)[1:]]), {"a": "", **FULL}, {"a": "proxy-1", **FULL, "s000": ""}),
-        # somebody wrote more into the file than Squid can listen for
+        # an edited file has more than Squid can listen for
         (config(many("", 128)), many("proxy-1", 128), {**FULL, "s127": "proxy-2"}),
     ],
 )  # fmt: skip

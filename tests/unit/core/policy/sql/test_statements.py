@@ -1,4 +1,4 @@
-"""SQL questions of policies, and attempts to hide the answer."""
+"""SQL tests of policies, and attempts to evade them."""
 
 import pytest
 
@@ -64,13 +64,13 @@ TABLE: list[tuple[SqlTest, str, Tristate]] = [
     (ROWS, "SELECT * FROM t LIMIT :n", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT (SELECT 5)", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT 1_000_000", UNJUDGEABLE),
-    (ROWS, "SELECT * FROM t FETCH", HOLDS),  # SQLite: another name of t
+    (ROWS, "SELECT * FROM t FETCH", HOLDS),  # SQLite: an alias of t
     (ROWS, "SELECT * FROM t FETCH ONLY", HOLDS),
-    (ROWS, "SELECT * FROM t LIMIT\u00a05", UNJUDGEABLE),  # SQLite: another name of t
+    (ROWS, "SELECT * FROM t LIMIT\u00a05", UNJUDGEABLE),  # SQLite: an alias of t
     (ROWS, "SELECT * FROM t L\u0131MIT 5", UNJUDGEABLE),
     (ROWS, "SELECT * FROM t \u3000LIMIT 5", UNJUDGEABLE),
     (ROWS, "SELECT * FROM t LIMIT \u0665", HOLDS),  # a digit to Python
-    (ROWS, "SELECT größe FROM t WHERE x = '\u00a0ß'", HOLDS),  # which deceives nobody
+    (ROWS, "SELECT größe FROM t WHERE x = '\u00a0ß'", HOLDS),  # which deceives no database
     (ROWS, "SELECT * FROM t CROß JOIN u LIMIT 5", UNJUDGEABLE),  # nor does this, but it might
     (ROWS, "SELECT * FROM t LIMIT 5 /* \u00a0 */", UNJUDGEABLE),
     (ROWS, "(SELECT * FROM t)", HOLDS),
@@ -368,11 +368,11 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Tristate]] = [
     ("duckdb", ROWS, "SUMMARIZE d.t", FAILS),
     ("duckdb", "writes", "SHOW ALL TABLES", FAILS),
     ("duckdb", "writes", "SUMMARIZE SELECT f(a) FROM t", UNJUDGEABLE),
-    ("sqlite", "writes", "SHOW TABLES", UNJUDGEABLE),  # there is none
+    ("sqlite", "writes", "SHOW TABLES", UNJUDGEABLE),  # there is no such table function
     ("tsql", ROWS, "EXPLAIN SELECT * FROM t", HOLDS),
     ("tsql", ROWS, "SELECT @@VERSION", FAILS),
     ("tsql", ROWS, "SELECT TOP 5 VAR(a) FROM t", FAILS),
-    ("postgres", ROWS, "SELECT var(a) FROM t", HOLDS),  # anybody's
+    ("postgres", ROWS, "SELECT var(a) FROM t", HOLDS),  # perhaps a user's function
     ("tsql", ROWS, "SELECT TOP 5 @a FROM t", HOLDS),
     ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
     ("postgres", "writes", "COPY t TO PROGRAM 'sh'", UNJUDGEABLE),

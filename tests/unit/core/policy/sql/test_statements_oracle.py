@@ -42,7 +42,7 @@ def rows() -> sqlite3.Connection:
 
 
 def expect_true(rows: sqlite3.Connection, text: str) -> None:
-    """Run the text, if we called it harmless, and see."""
+    """Run the text if it was judged harmless, and check its effect."""
     is_reading = judge_sql(text, "writes", "sqlite") is FAILS
     is_bounded = judge_sql(text, "unbounded_select", "sqlite") is FAILS
     if "\0" in text:
@@ -63,7 +63,7 @@ def expect_true(rows: sqlite3.Connection, text: str) -> None:
         try:
             found = rows.execute(statement).fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError):
-            found = []  # what SQLite refuses does nothing
+            found = []  # a statement that SQLite refuses does nothing
         longest = max((len(str(value)) for row in found for value in row), default=0)
         is_inert = statement.lstrip(" \t\r\n\f;").upper().startswith("EXPLAIN")
         assert not (is_reading and written and not is_inert), statement
@@ -107,5 +107,5 @@ def test_no_character_hides_that_there_is_no_limit(
 
 def test_the_oracle_sees_what_it_should(rows: sqlite3.Connection) -> None:
     rows.set_authorizer(None)
-    text = "SELECT * FROM t LIMIT\u00a05"  # what sqlglot alone takes for five rows
+    text = "SELECT * FROM t LIMIT\u00a05"  # only sqlglot takes this for five rows
     assert len(rows.execute(text).fetchall()) > MAX_ROWS

@@ -1,4 +1,4 @@
-"""Bound on SQL parsing: expensive texts are given up, by steps and not by a clock."""
+"""Bound on SQL parsing: expensive texts are abandoned, by steps and not by a clock."""
 
 import pytest
 
