@@ -48,7 +48,7 @@ class Machine:
     accounts: dict[str, int] = field(default_factory=dict)
     listening: set[str] = field(default_factory=set)
     enabled: set[str] = field(default_factory=set)  # for which systemd listens after a reboot
-    open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # with the files they read
+    open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # with files read
     elements: set[tuple[str, str]] = field(default_factory=set)
     authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
     made: int = 0
