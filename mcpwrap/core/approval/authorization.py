@@ -12,10 +12,10 @@ May = Literal["yes", "proof", "no"]
 class Rights:
     """Approval settings of this machine."""
 
-    group: int  # of mcpwrap-approvers; -1 if there is none
-    web_uid: int  # of the page's own account; -1 as above
+    group: int  # GID of mcpwrap-approvers; -1 if the group does not exist
+    web_uid: int  # of the page's account; -1 if it does not exist
     webhook_uid: int
-    same_uid: bool = False  # root wrote that who runs the agent may answer for it
+    same_uid: bool = False  # root allowed the agent's own account to answer without a proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class ApproverIdentity:
 
 
 def sees(who: ApproverIdentity, agent_uid: int, rights: Rights) -> bool:
-    """Say whether somebody is shown a question of that agent's account."""
+    """Return whether an account may see the questions of that agent's account."""
     if who.uid in {rights.web_uid, rights.webhook_uid, agent_uid}:
         return True
     return _is_approver(who, rights)
 
 
 def may(who: ApproverIdentity, agent_uid: int, rights: Rights) -> May:
-    """Say whether somebody who connects may answer it, or only with a proof."""
+    """Return whether a connected account may answer: yes, only with a proof, or no."""
     if who.uid == rights.webhook_uid:
         return "no"
     if who.uid == rights.web_uid:
@@ -47,10 +47,10 @@ def may(who: ApproverIdentity, agent_uid: int, rights: Rights) -> May:
 def may_proven(
     who: ApproverIdentity, proven: ApproverIdentity, proof: Proof, agent_uid: int, rights: Rights
 ) -> bool:
-    """Say whether somebody may answer it who has proven to be `proven`.
+    """Return whether a connection may answer with a proof that its user is `proven`.
 
-    Only the page speaks for others than the account it runs as, and never by polkit, which would
-    be asked about the page.
+    Only the page may answer for other accounts than its own, and never by polkit, which would
+    authenticate the page's own process.
     """
     if who.uid == rights.web_uid:
         if proof is not Proof.PASSWORD:

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-MAX_AWAY = 32  # of a session; as many states are good that it was given
+MAX_AWAY = 32  # suspended requests of a session whose `requestState` stays valid
 Tool = tuple[int, str, str, str]
 Key = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalSubject:
-    """One request as described to a person; `digest` is that of its document."""
+    """Description of one request for a person; `digest` is that of its document."""
 
     digest: str
     size: int  # of the document, in bytes
@@ -21,20 +21,20 @@ class ApprovalSubject:
     target: str
     rule: str
     message: str
-    expires_s: float  # how long it waits
-    asked_at: float = 0.0  # in seconds since 1970, for people
+    expires_s: float  # how long it stays pending
+    asked_at: float = 0.0  # seconds since 1970, for display
 
     @property
     def key(self) -> Key:
-        """Return what the same request of the same agent has.
+        """Return the key that identical requests of one agent share.
 
-        Account and server are not taken from the document, which the session wrote.
+        Account and server are not read from the document, which the session's process wrote.
         """
         return self.agent_uid, self.server, self.digest
 
     @property
     def tool(self) -> Tool:
-        """Return what it has in common with other calls of the same tool by the same account."""
+        """Return the key that all calls of one tool by one account share."""
         return self.agent_uid, self.server, self.method, self.target
 
 
@@ -46,32 +46,32 @@ class QueuedApproval:
     about: ApprovalSubject
     asked_at_s: float
     times: int = 0
-    held: list[tuple[int, int]] = field(default_factory=list)  # (session, hold), the oldest first
-    asked: list[tuple[int, int]] = field(default_factory=list)  # also those that wait no more
+    held: list[tuple[int, int]] = field(default_factory=list)  # (session, hold), oldest first
+    asked: list[tuple[int, int]] = field(default_factory=list)  # also the suspended ones
 
     @property
     def expires_at_s(self) -> float:
-        """Return when it is void."""
+        """Return when it expires."""
         return self.asked_at_s + self.about.expires_s
 
     def add(self, session: int, hold: int) -> None:
-        """Add a waiting request. Of a session's suspended ones, only the latest stay valid."""
+        """Add a held request. Of a session's suspended requests, only the latest stay valid."""
         self.times += 1
         self.held.append((session, hold))
         self.asked.append((session, hold))
         held = set(self.held)
-        away = [one for one in self.asked if one[0] == session and one not in held]
-        for one in away[:-MAX_AWAY]:
+        suspended = [one for one in self.asked if one[0] == session and one not in held]
+        for one in suspended[:-MAX_AWAY]:
             self.asked.remove(one)
 
     def sessions(self) -> set[int]:
-        """Return who asks."""
+        """Return the sessions that asked."""
         return {session for session, _ in self.asked}
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyApproved:
-    """Outcome of asking: approved, for one run."""
+    """Result of `ask`: the request is approved, for one run."""
 
     id: str
     by: str
@@ -79,7 +79,7 @@ class AlreadyApproved:
 
 @dataclass(frozen=True, slots=True)
 class QueuedQuestion:
-    """Outcome of asking: a person is asked, and the request waits."""
+    """Result of `ask`: the question is in the queue, and the request is held."""
 
     id: str
     is_new: bool
@@ -87,7 +87,7 @@ class QueuedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRejected:
-    """Outcome of asking: refused for now, without asking a person."""
+    """Result of `ask`: the request is refused for now, without asking a person."""
 
     why: str
 
@@ -100,7 +100,7 @@ class ApprovalNotice:
     hold: int
     id: str
     what: Literal["approved", "denied", "expired", "void"]
-    by: str = ""  # "" if nobody decided
+    by: str = ""  # "" if it was not decided by a person
     reason: str = ""
     stops: bool = False
 

@@ -1,9 +1,9 @@
 """Queue of approval questions, and the decisions stored for later; both in memory only.
 
-Stored approvals and denials of people hold for later requests with the same document.
+Stored approvals and denials are valid for later requests with the same document.
 
-Times are seconds of one monotonic clock. A session is named by its number, and within it a held
-request by a number of its own.
+Times are seconds of one monotonic clock. A session is identified by a number, and a held request
+by a number within its session.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from mcpwrap.core.approval.entry import (
 from mcpwrap.core.approval.throttle import ApprovalThrottle
 from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, RefusedReply, Scope, Verdict
 
-MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
+MAX_WAITING = 64  # of all agents; a list of them fits into a socket's buffer
 MAX_OF_AGENT = 16
-DENIED_FOR_S = 60.0  # who was told to come again, and is late, hears of it for so long
+DENIED_FOR_S = 60.0  # for so long a suspended request that is retried gets the denial
 _NO_REQUEST = 0  # the first of a session is 1
 
 
@@ -37,7 +37,7 @@ class Grant:
     by: str
     until_s: float
     times: int
-    sessions: set[int]  # that asked
+    sessions: set[int]  # which asked
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Denial:
 
     why: str
     until_s: float
-    sessions: set[int]  # that were told to come again, and have not heard it
+    sessions: set[int]  # with a suspended request, which have not received the denial
 
 
 class StandingDecisions:
@@ -57,16 +57,16 @@ class StandingDecisions:
         self._denials_by_key: dict[Key, list[Denial]] = {}
 
     def approve(self, key: Key, grant: Grant) -> None:
-        """Keep an approval; those that other sessions have stay theirs."""
+        """Store an approval. Earlier ones, of other sessions, stay valid."""
         self._grants_by_key.setdefault(key, []).append(grant)
 
     def deny(self, key: Key, denial: Denial) -> None:
-        """Keep a denial, if somebody is to hear it."""
+        """Store a denial, if a session has yet to receive it."""
         if denial.sessions:
             self._denials_by_key.setdefault(key, []).append(denial)
 
     def use(self, session: int, key: Key, now_s: float) -> Grant | None:
-        """Return an approval that a session has for a request, and count that it runs."""
+        """Return a session's approval for a request, and use up one of its runs."""
         self.expire(now_s)
         for grant in self._grants_by_key.get(key, ()):
             if session in grant.sessions:
@@ -75,13 +75,13 @@ class StandingDecisions:
         return None
 
     def why_denied(self, session: int, key: Key, now_s: float) -> str:
-        """Return why a request is not asked about again; "" if it may be."""
+        """Return why a request is denied without a new question; "" if it is not."""
         self.expire(now_s)
         denials = self._denials_by_key.get(key, [])
         return next((denial.why for denial in denials if session in denial.sessions), "")
 
     def is_over(self, session: int) -> None:
-        """Forget what was answered for one session alone."""
+        """Remove a session that has ended, and what was stored for it alone."""
         for by_key in (self._grants_by_key, self._denials_by_key):
             for answers in by_key.values():
                 for answer in answers:
@@ -89,7 +89,7 @@ class StandingDecisions:
         self.expire(float("-inf"))
 
     def expire(self, now_s: float) -> None:
-        """Forget what holds no longer."""
+        """Remove what is no longer valid."""
         grants, denials = self._grants_by_key, self._denials_by_key
         for key in list(grants):
             grants[key] = [one for one in grants[key] if _holds(one, now_s) and one.times]
@@ -99,7 +99,7 @@ class StandingDecisions:
         self._denials_by_key = {key: left for key, left in denials.items() if left}
 
     def clear(self) -> None:
-        """Forget it all."""
+        """Remove everything."""
         self._grants_by_key.clear()
         self._denials_by_key.clear()
 
@@ -111,26 +111,26 @@ class ApprovalQueue:
         self._new_id = new_id
         self._entry_by_id: dict[str, QueuedApproval] = {}
         self._id_by_key: dict[Key, str] = {}
-        self._answers = StandingDecisions()
+        self._standing = StandingDecisions()
         self.fatigue = ApprovalThrottle()
 
     def entries(self) -> list[QueuedApproval]:
-        """Return what waits, the oldest first."""
+        """Return the pending questions, oldest first."""
         return list(self._entry_by_id.values())
 
     def find(self, id_: str) -> QueuedApproval | None:
-        """Return a question that waits."""
+        """Return a pending question."""
         return self._entry_by_id.get(id_)
 
     def asked_by(self, session: int, hold: int) -> QueuedApproval | None:
-        """Return the question that a request asked, though it may wait no more."""
+        """Return the question of a request, which may be held or suspended."""
         return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
 
     def ask(self, session: int, hold: int, about: ApprovalSubject, now_s: float) -> AskResult:
-        """Queue a question for one request, or use up an approval that was given for it."""
-        if grant := self._answers.use(session, about.key, now_s):
+        """Queue a question for one request, or use up a stored approval for it."""
+        if grant := self._standing.use(session, about.key, now_s):
             return AlreadyApproved(grant.id, grant.by)
-        if why := self._answers.why_denied(session, about.key, now_s):
+        if why := self._standing.why_denied(session, about.key, now_s):
             return QuestionRejected(why)
         entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
         is_new = entry is None
@@ -144,16 +144,18 @@ class ApprovalQueue:
         return QueuedQuestion(entry.id, is_new)
 
     def fault(self, decide: DecideRequest, now_s: float) -> RefusedReply | None:
-        """Return why an answer is none to what waits; None if it is one."""
+        """Return why a decision does not apply to a pending question; None if it applies."""
         entry = self._entry_by_id.get(decide.id)
         if entry is None or now_s >= entry.expires_at_s:
-            return RefusedReply(code="gone", why=f"nothing waits by the id {decide.id}")
+            return RefusedReply(code="gone", why=f"no pending request has the id {decide.id}")
         if decide.digest != entry.about.digest:
-            return RefusedReply(code="changed", why="what was shown is not what waits")
+            return RefusedReply(
+                code="changed", why="the request that was shown is not the pending one"
+            )
         return None
 
     def decide(self, decide: DecideRequest, by: str, now_s: float) -> list[ApprovalNotice]:
-        """Carry out an answer in which there is no `fault`, of somebody who may give it."""
+        """Carry out the decision of an authorized approver, for which `fault` returned None."""
         entry = self._entry_by_id[decide.id]
         self._forget(entry)
         about = entry.about
@@ -166,22 +168,22 @@ class ApprovalQueue:
     def decide_one(
         self, one: tuple[int, int], decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
-        """Carry out an answer for one request of one session; the same of others still waits."""
+        """Carry out a decision on one request; those of other sessions stay pending."""
         entry = self._entry_by_id[decide.id]
         session, _ = one
-        waits = one in entry.held
+        is_held = one in entry.held
         self._take_out(entry, one)
         if decide.verdict is Verdict.APPROVE:
-            if waits:
+            if is_held:
                 return [ApprovalNotice(*one, entry.id, "approved", by)]
             grant = Grant(entry.id, by, entry.expires_at_s, 1, {session})
-            self._answers.approve(entry.about.key, grant)
+            self._standing.approve(entry.about.key, grant)
             return []
         self.fatigue.denied(entry.about.agent_uid, entry.about.server, now_s)
-        if waits:
+        if is_held:
             return [ApprovalNotice(*one, entry.id, "denied", by)]
         denial = Denial(f"denied by {by}", now_s + DENIED_FOR_S, {session})
-        self._answers.deny(entry.about.key, denial)
+        self._standing.deny(entry.about.key, denial)
         return []
 
     def _take_out(self, entry: QueuedApproval, one: tuple[int, int]) -> None:
@@ -191,7 +193,7 @@ class ApprovalQueue:
             self._forget(entry)
 
     def withdraw(self, session: int, hold: int, *, will_resume: bool) -> None:
-        """Note that a request is held no more: it was cancelled, or told to come again."""
+        """Stop holding a request: it was cancelled, or suspended (`will_resume`)."""
         for entry in self.entries():
             if (session, hold) in entry.held:
                 if will_resume:
@@ -200,47 +202,47 @@ class ApprovalQueue:
                     self._take_out(entry, (session, hold))
 
     def is_over(self, session: int) -> None:
-        """Forget what only this session asked, and what was approved for it."""
+        """Remove the questions and the stored decisions of a session that has ended."""
         for entry in self.entries():
             entry.asked = [one for one in entry.asked if one[0] != session]
             entry.held = [one for one in entry.held if one[0] != session]
             if not entry.asked:
                 self._forget(entry)
-        self._answers.is_over(session)
+        self._standing.is_over(session)
 
     def void(self) -> list[ApprovalNotice]:
-        """Forget everything: another policy holds, by which all is judged anew."""
-        told = [
+        """Remove everything: another policy is in force, by which all requests are judged anew."""
+        notices = [
             ApprovalNotice(*one, entry.id, "void") for entry in self.entries() for one in entry.held
         ]
         self._entry_by_id.clear()
         self._id_by_key.clear()
-        self._answers.clear()
-        return told
+        self._standing.clear()
+        return notices
 
     def expire(self, now_s: float) -> list[ApprovalNotice]:
-        """Forget what has waited too long."""
-        self._answers.expire(now_s)
+        """Remove expired questions and decisions, and return the notices for held requests."""
+        self._standing.expire(now_s)
         late = [entry for entry in self.entries() if now_s >= entry.expires_at_s]
         for entry in late:
             self._forget(entry)
         return [ApprovalNotice(*one, entry.id, "expired") for entry in late for one in entry.held]
 
     def due_in_s(self, now_s: float) -> float | None:
-        """Return after how long `expire` has something to do; None if nothing waits."""
+        """Return the time until `expire` has work to do; None if no question is pending."""
         ends = [entry.expires_at_s for entry in self.entries()]
         return max(0.0, min(ends) - now_s) if ends else None
 
     def _approve(
         self, entry: QueuedApproval, decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
-        """Let the oldest run, and more if the answer holds for more; the rest is told no."""
+        """Approve the oldest requests, as many as the decision covers, and deny the rest."""
         is_once = decide.scope is Scope.ONCE
         times = 1 if is_once else decide.times
         run, rest = entry.held[:times], entry.held[times:]
-        told = [ApprovalNotice(*one, entry.id, "approved", by) for one in run]
-        why = "the same was approved, and is run; not this one as well"
-        told += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
+        notices = [ApprovalNotice(*one, entry.id, "approved", by) for one in run]
+        why = "an identical request was approved and runs; the approval does not cover this one"
+        notices += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
         left = times - len(run)
         if left:
             until_s = {
@@ -249,32 +251,32 @@ class ApprovalQueue:
                 Scope.SESSION: float("inf"),
             }[decide.scope]
             grant = Grant(entry.id, by, until_s, left, entry.sessions())
-            self._answers.approve(entry.about.key, grant)
-        return told
+            self._standing.approve(entry.about.key, grant)
+        return notices
 
     def _deny(
         self, entry: QueuedApproval, decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
-        """Tell those who wait, and have the others hear it when they come again."""
+        """Deny the held requests, and store the denial for the suspended ones."""
         reason = decide.reason.decode(errors="replace")
         because = f": {reason}" if reason else ""
-        away = entry.sessions() - {session for session, _ in entry.held}
-        denial = Denial(f"denied by {by}{because}", now_s + DENIED_FOR_S, away)
-        self._answers.deny(entry.about.key, denial)
+        suspended = entry.sessions() - {session for session, _ in entry.held}
+        denial = Denial(f"denied by {by}{because}", now_s + DENIED_FOR_S, suspended)
+        self._standing.deny(entry.about.key, denial)
         stops = decide.verdict is Verdict.DENY_AND_STOP
-        told = entry.held
-        if stops:  # those too that do not wait at this moment
-            told = told + [(session, _NO_REQUEST) for session in sorted(away)]
-        return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in told]
+        denied = entry.held
+        if stops:  # sessions whose request is suspended are ended as well
+            denied = denied + [(session, _NO_REQUEST) for session in sorted(suspended)]
+        return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in denied]
 
     def _why_not(self, about: ApprovalSubject, now_s: float) -> str:
         uid = about.agent_uid
         if why := self.fatigue.why_paused(uid, about.server, now_s):
             return why
         if Counter(entry.about.agent_uid for entry in self.entries())[uid] >= MAX_OF_AGENT:
-            return f"{MAX_OF_AGENT} requests of this account wait for an answer already"
+            return f"{MAX_OF_AGENT} requests of this account are already pending"
         if len(self._entry_by_id) >= MAX_WAITING:
-            return f"{MAX_WAITING} requests wait for an answer already"
+            return f"{MAX_WAITING} requests are already pending"
         return self.fatigue.asked(uid, about.server, now_s)
 
     def _forget(self, entry: QueuedApproval) -> None:

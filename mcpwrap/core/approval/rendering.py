@@ -1,4 +1,4 @@
-"""Rendering of approval questions: hidden characters escaped, and a diff to the last approved."""
+"""Rendering of approval questions: hidden characters escaped, diff to the last approved one."""
 
 import difflib
 import json
@@ -11,7 +11,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import without
 from mcpwrap.core.text.sanitise import visible
 
-_MAX_COMPARED_LINES = 5000  # the time it takes grows with the square
+_MAX_COMPARED_LINES = 5000  # the time of a diff grows with the square
 
 
 class DiffLine(msgspec.Struct, frozen=True):
@@ -22,26 +22,26 @@ class DiffLine(msgspec.Struct, frozen=True):
 
 
 def pretty(question: Question) -> str:
-    r"""Return the arguments, or all params where there are more, with all their marks visible.
+    r"""Return the arguments, or all params if there are others, as JSON without hidden characters.
 
-    Newlines inside a text stay `\n`: a line that one sees is a line of JSON, and none that the
-    agent wrote. Characters that reorder or hide text are written out, as `\u202e`.
+    Newlines inside a string stay `\n`, so each line on the screen is a line of JSON, and the agent
+    cannot add lines. Characters that reorder or hide text are escaped, as `\u202e`.
     """
     return pretty_params(question.params)
 
 
 def pretty_params(params: dict[str, Json]) -> str:
-    """Return the same of params that are not in a question yet."""
+    """Return the same text for params that are not part of a question."""
     rest = without(params, "_meta", "name", "arguments")
     value = without(params, "_meta") if rest else params.get("arguments", {})
     return visible(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 
 
 def difference(before: Question, now: Question) -> list[DiffLine]:
-    """Return what is other than in the last approved one of this tool; empty if nothing is."""
+    """Return the diff to the last approved question of this tool; empty if they are equal."""
     one, two = pretty(before).split("\n"), pretty(now).split("\n")
     if one != two and max(len(one), len(two)) > _MAX_COMPARED_LINES:
-        return [DiffLine("@", f"over {_MAX_COMPARED_LINES} lines: they are not compared")]
+        return [DiffLine("@", f"over {_MAX_COMPARED_LINES} lines: not compared")]
     lines = difflib.unified_diff(one, two, n=2, lineterm="")
     found: list[DiffLine] = []
     for line in list(lines)[2:]:

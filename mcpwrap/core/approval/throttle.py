@@ -1,15 +1,15 @@
 """Throttling against approval fatigue: a pause for agents that ask too often or are often denied.
 
-A person who is asked a hundred times approves the hundred-and-first.
+A person who has been asked a hundred times approves the hundred-and-first request unread.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 
 MAX_DENIALS, DENIALS_WITHIN_S = 5, 600.0
-MAX_NEW, NEW_WITHIN_S = 20, 60.0  # questions that were not asked before
+MAX_NEW, NEW_WITHIN_S = 20, 60.0  # new questions
 PAUSE_S = 600.0
-_MAX_KNOWN = 4096  # agents and servers; those that asked longest ago are forgotten first
+_MAX_KNOWN = 4096  # pairs of agent and server; those that asked longest ago are dropped first
 
 
 @dataclass(slots=True)
@@ -37,14 +37,14 @@ class ApprovalThrottle:
         self._known: dict[tuple[int, str], _Known] = {}
 
     def why_paused(self, uid: int, server: str, now_s: float) -> str:
-        """Return why nobody is asked now; "" if somebody may be."""
+        """Return why the agent may not ask now; "" if it may."""
         known = self._known.get((uid, server))
         if known is None or now_s >= known.paused_until_s:
             return ""
-        return f"{known.why}; asks again in {int(known.paused_until_s - now_s) + 1} s"
+        return f"{known.why}; retry in {int(known.paused_until_s - now_s) + 1} s"
 
     def asked(self, uid: int, server: str, now_s: float) -> str:
-        """Count a new question; return why it may not be asked, if that is one too many."""
+        """Count a new question; return why it may not be asked, if it is one too many."""
         known = self._of(uid, server)
         if len(known.asked_at_s) == MAX_NEW and now_s - known.asked_at_s[0] < NEW_WITHIN_S:
             known.why = f"paused: {MAX_NEW} questions in {NEW_WITHIN_S:.0f} s"
@@ -54,7 +54,7 @@ class ApprovalThrottle:
         return ""
 
     def denied(self, uid: int, server: str, now_s: float) -> None:
-        """Count a denial; after many there is a pause."""
+        """Count a denial; too many of them start a pause."""
         known = self._of(uid, server)
         known.denied_at_s.append(now_s)
         is_many = len(known.denied_at_s) == MAX_DENIALS
@@ -64,11 +64,11 @@ class ApprovalThrottle:
             known.denied_at_s.clear()
 
     def approved(self, uid: int, server: str) -> None:
-        """Forget the denials before an approval: they were no row."""
+        """Reset the count of denials: only consecutive ones count."""
         self._of(uid, server).denied_at_s.clear()
 
     def pauses(self, now_s: float) -> list[ThrottlePause]:
-        """Return those that hold now."""
+        """Return the pauses that are in force."""
         return [
             ThrottlePause(uid, server, known.why, known.paused_until_s)
             for (uid, server), known in self._known.items()

@@ -3,7 +3,7 @@
     mac(n)   = BLAKE2b(key(n), mac(n-1) ‖ record(n))       16 bytes
     key(n+1) = BLAKE2b(key(n))                              32 bytes
 
-An attacker who takes key(n) can write later records, and can change no earlier one; the holder of
+An attacker who takes key(n) can write later records, but cannot change earlier ones; the holder of
 key(0) can verify all. Source: Schneier and Kelsey, "Secure Audit Logs to Support Computer
 Forensics", 1999; BLAKE2 is RFC 7693.
 """
@@ -22,14 +22,14 @@ _RATCHET = b"mcpwrap ratchet"
 
 
 def derived(key: bytes | bytearray, purpose: str) -> bytes:
-    """Return a key for one purpose, from which nobody gets back to `key`."""
+    """Return a key for one purpose, from which `key` cannot be computed."""
     return blake2b(
         purpose.encode(), key=key, digest_size=KEY_BYTES, person=b"mcpwrap derive"
     ).digest()
 
 
 class Chain:
-    """One chain, at its end so far. `count` records were written, the last with `mac`."""
+    """End of one chain: `count` records were written, the last with `mac`."""
 
     def __init__(
         self,
@@ -38,24 +38,24 @@ class Chain:
         mac: bytes = NO_MAC,
         wipe: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """`key` is that of the next record; `wipe` overwrites one that is used no more."""
+        """`key` is that of the next record; `wipe` overwrites a key that was used."""
         self._key = bytearray(key)
         self._wipe = wipe
         self.count = count
         self.mac = mac
 
     def line(self, record: bytes) -> bytes:
-        """Return the next record, a JSON object of at least one member, as it is to be written."""
+        """Return the line to write for the next record, a JSON object of at least one member."""
         mac = self._mac(record).hex().encode()
         return record[:-1] + _BEFORE_MAC + mac + _AFTER_MAC
 
     def advance(self, line: bytes) -> None:
-        """Take note that a line of `line` was written, and lose its key."""
+        """Advance past a record whose `line` was written, and erase its key."""
         self.mac = mac_of(line)
         self._step()
 
     def accepts(self, line: bytes) -> bool:
-        """Say whether this line is the next record, unchanged; if so, go on to the one after it."""
+        """Return whether this line is the next record, unchanged; if so, advance past it."""
         if len(line) <= _TAIL_BYTES or line[-_TAIL_BYTES:][: len(_BEFORE_MAC)] != _BEFORE_MAC:
             return False
         wanted = self.line(line[:-_TAIL_BYTES] + b"}")
@@ -65,27 +65,27 @@ class Chain:
         return True
 
     def after(self, count: int, mac: bytes) -> "Chain":
-        """Return the chain as it is after `count` records in all, the last with `mac`, unseen.
+        """Return the chain after `count` records in all, of which the last has `mac`, unverified.
 
         Raises:
-            ValueError: it has come further than that.
+            ValueError: the chain already has more records.
         """
         if count < self.count:
-            raise ValueError(f"{self.count} records are behind it")
+            raise ValueError(f"the chain already has {self.count} records")
         later = Chain(self._key, self.count, mac)
         while later.count < count:
             later._step()
         return later
 
     def child_key(self, purpose: str) -> bytearray:
-        """Return the key of a chain that begins at this point of this one."""
+        """Return the key of a chain that begins at this point of this chain."""
         new = derived(self._key, purpose)
         key = bytearray(new)
         self._wipe(new)
         return key
 
     def forget(self) -> None:
-        """Lose the key, so that this process can write nothing more."""
+        """Erase the key, so that this process cannot write more records."""
         self._key[:] = bytes(KEY_BYTES)
 
     def _step(self) -> None:
@@ -99,10 +99,10 @@ class Chain:
 
 
 def mac_of(line: bytes) -> bytes:
-    """Return the MAC in a line, which need not be right.
+    """Return the MAC in a line, unverified.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the line has no MAC.
     """
     return bytes.fromhex(line[-len(_AFTER_MAC) - 2 * MAC_BYTES : -len(_AFTER_MAC)].decode("ascii"))
 

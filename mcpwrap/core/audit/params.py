@@ -19,22 +19,22 @@ from mcpwrap.core.wire.server_files import Keep
 
 Params = dict[str, Json]
 Box = SealedBox[PrivateKey]
-MAX_BYTES = 64 * 1024  # of params that are kept as a whole
+MAX_BYTES = 64 * 1024  # of params that are stored sealed or plain
 _HASH_BYTES = 16
-# Who writes a password elsewhere finds it in the audit.
+# A secret that matches neither list is stored in plain text.
 _SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
 class UnreadableParams(Enum):
-    """Reason for which the params of a request are not known."""
+    """Reason why the params of a recorded request cannot be read."""
 
     HASHED = "hashed"
     SEALED = "sealed"  # and the caller has no key
-    BROKEN = "broken"  # they do not open, or are no params
+    BROKEN = "broken"  # cannot be unsealed or parsed
 
 
 class StoredParams(msgspec.Struct, frozen=True):
-    """Encoded params: one of the fields is set, or none if there were no params."""
+    """Encoded params: one field is set, or none for a request without params."""
 
     hash: str = ""
     sealed: str = ""
@@ -51,7 +51,7 @@ class ParamsEncoder:
         self._box = SealedBox(PublicKey(box))
 
     def encode(self, params: dict[str, Json] | None) -> StoredParams:
-        """Return what is written down of params. Equal ones have equal hashes on this machine."""
+        """Return the form that the audit stores. Equal params have equal hashes on this machine."""
         if not params:
             return StoredParams()
         text = encode_sorted(params)
@@ -60,7 +60,7 @@ class ParamsEncoder:
         if self._keep == "sealed":
             return StoredParams(sealed=b64encode(self._box.encrypt(text)).decode())
         redacted = judge_result((_SECRETS,), params)
-        if redacted.refusal is not None:  # it cannot be searched
+        if redacted.refusal is not None:  # the params cannot be searched for secrets
             return self._hashed(text)
         return StoredParams(plain=msgspec.Raw(encode_sorted(redacted.value)))
 
@@ -71,12 +71,12 @@ class ParamsEncoder:
 
 
 def unsealing_box(keys: Keys) -> Box:
-    """Return what opens sealed params."""
+    """Return the box that unseals params."""
     return SealedBox(box_of(keys.root_key))
 
 
 def params_of(record: Record, opens: Box | None) -> Params | UnreadableParams:
-    """Return the params of a request, or why there are none."""
+    """Return the params of a request, or the reason why they cannot be read."""
     if bytes(record.plain):
         return _decoded(bytes(record.plain))
     if not record.sealed:

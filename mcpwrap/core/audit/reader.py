@@ -9,10 +9,10 @@ from mcpwrap.core.audit.hash_chain import Chain, mac_of
 from mcpwrap.core.audit.records import MasterEvent, Record
 
 T = TypeVar("T", bound=Record | MasterEvent)
-# What decoding raises; the last is of arrays in arrays in a member that nobody knows.
+# What decoding raises; RecursionError comes from nested arrays in an unknown member.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-# Records that may be missing in one chain, so that the rest is still checked. Each costs a step,
-# and whoever can write to the file claims any number in any line.
+# Records that may be missing in one chain while the rest is still checked. Each costs a step, and a
+# process that can write to the file can claim any number in any line.
 _MAX_LEAP = 100_000
 _END_OF_TORN = b"!\n"
 
@@ -29,20 +29,20 @@ class AuditReport(msgspec.Struct):
     """Result of a check: findings, remarks and counts."""
 
     findings: list[AuditFinding] = []
-    remarks: list[AuditFinding] = []  # what is unusual, and can be so without anybody's doing
-    # When each file was over, by its path; the master chain's is when its run was. What may go on,
-    # or is no file of the audit, is not in it.
+    remarks: list[AuditFinding] = []  # what is unusual, and possible without tampering
+    # End time of each file by its path; for a master chain that of its run. Files that may still
+    # grow, and files that do not belong to the audit, are not in it.
     over_at: dict[str, float] = {}
     epochs: int = 0
     sessions: int = 0
     records: int = 0
 
     def find(self, file: str, line: int, what: str) -> None:
-        """Add a finding: something that cannot be without tampering."""
+        """Add a finding: something that is not possible without tampering."""
         self.findings.append(AuditFinding(file, line, what))
 
     def remark(self, file: str, line: int, what: str) -> None:
-        """Add a remark: something unusual that can be without tampering."""
+        """Add a remark: something unusual that is possible without tampering."""
         self.remarks.append(AuditFinding(file, line, what))
 
 
@@ -51,16 +51,16 @@ class _Number(msgspec.Struct):
 
 
 class ChainReader(Generic[T]):
-    """Verifier of one chain, up to a record; the chain may go on from file to file.
+    """Verifier of one chain, record by record; the chain may continue in another file.
 
-    Behind a line that is not a record, two chains may go on: the one that was read so far, if the
-    line was inserted, and the one that the line claims to be of, if it was changed or others are
-    missing.
+    After a line that is not a record, two chains may continue: the one that was read so far, if
+    the line was inserted; and the one that the line claims to belong to, if it was changed or
+    records before it are missing.
     """
 
     def __init__(self, chain: Chain, decode: Callable[[bytes], T], report: AuditReport) -> None:
         self.chain = chain
-        self.is_lost = False  # the last line was not what had to come
+        self.is_lost = False  # the last line was not the expected record
         self.was_lost = False
         self._guess: Chain | None = None
         self._leap_left = _MAX_LEAP
@@ -68,11 +68,11 @@ class ChainReader(Generic[T]):
         self._report = report
 
     def restart(self, chain: Chain) -> None:
-        """Go on from somewhere else."""
+        """Continue with another chain."""
         self.chain, self._guess, self.is_lost = chain, None, False
 
     def records(self, file: str, lines: Iterable[bytes]) -> Iterator[tuple[int, T]]:
-        """Yield what is authentic, each with the number of its line."""
+        """Yield the authentic records, each with its line number."""
         torn_bytes = number = 0
         for number, line in enumerate(lines, start=1):
             if line.endswith(_END_OF_TORN) or not line.endswith(b"\n"):
@@ -87,7 +87,7 @@ class ChainReader(Generic[T]):
                 self._lose(file, number, line)
             torn_bytes = 0
         if torn_bytes:
-            what = f"the last {torn_bytes} bytes are of a line that was begun, and no record"
+            what = f"the last {torn_bytes} bytes are an unfinished line, not a record"
             self._report.remark(file, number, what)
 
     def _accepts(self, line: bytes) -> bool:
@@ -101,17 +101,17 @@ class ChainReader(Generic[T]):
         try:
             return self._decode(line)
         except UNREADABLE:
-            what = "is authentic, and no record as this version of mcpwrap writes them"
+            what = "is authentic, but not in the format of this version of mcpwrap"
             self._report.find(file, number, what)
             return None
 
     def _check(self, file: str, number: int, record: T, torn_bytes: int) -> None:
-        place = self.chain.count - 1
-        if record.n != place:
-            self._report.find(file, number, f"says that it is record {record.n}, and is {place}")
+        expected = self.chain.count - 1
+        if record.n != expected:
+            self._report.find(file, number, f"has the number {record.n}, but is record {expected}")
         torn_bytes = max(0, torn_bytes - len(_END_OF_TORN))
         if record.torn != torn_bytes:
-            what = f"{torn_bytes} bytes before it are no record, and it tells of {record.torn}"
+            what = f"{torn_bytes} bytes before it are not a record, but it reports {record.torn}"
             self._report.find(file, number, what)
 
     def _lose(self, file: str, number: int, line: bytes) -> None:
@@ -119,13 +119,13 @@ class ChainReader(Generic[T]):
         if not self.is_lost:
             what = f"is not record {self.chain.count} as it was written"
             if claimed not in {None, self.chain.count}:
-                what += f"; it says that it is record {claimed}"
+                what += f"; it claims to be record {claimed}"
             self._report.find(file, number, what)
         self._guess = self._guessed(line, claimed)
         self.is_lost = self.was_lost = True
 
     def _guessed(self, line: bytes, claimed: int | None) -> Chain | None:
-        """Return the chain that would go on here if this line had once been a record of it."""
+        """Return the chain that would continue here if this line had been one of its records."""
         try:
             if self._guess is not None:
                 return self._guess.after(self._guess.count + 1, mac_of(line))

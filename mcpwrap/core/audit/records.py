@@ -1,11 +1,11 @@
 """Audit record types: decisions of a session, and events of the master chain over all sessions.
 
-Each run of the gate is an epoch, and a folder: `master.jsonl`, and `SESSION-PART.jsonl` for each
-session, in parts of a bounded size. One record is one line of JSON in ASCII, whatever is in it.
+Each run of the gate is an epoch, and has a folder: `master.jsonl`, and `SESSION-PART.jsonl` for
+each session, in parts of a bounded size. One record is one line of JSON in ASCII.
 
-A full disk can leave an unfinished line. It is not a record: it is followed in the file by a `!`, a
-newline, and a record whose `torn` is the number of bytes between the record before and that `!`,
-which may be more than one such line. At the end of a file it is the last attempt.
+A full disk can leave an unfinished line, which is not a record. After it the file has a `!`, a
+newline, and a record whose `torn` is the number of bytes between the previous record and that `!`:
+of one or several unfinished lines. An unfinished line at the end of a file is the last attempt.
 """
 
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ _HEAD_BYTES = _EPOCH_BYTES + _BOOT_BYTES
 NOTHING = msgspec.Raw(b"")
 MASTER = "master.jsonl"
 MAX_PART_BYTES = 32 * 1024 * 1024
-MAX_FILE_BYTES = MAX_PART_BYTES + 1024 * 1024  # with the record that filled it, and room to spare
-MAX_MASTER_BYTES = 64 * 1024**3  # a hundred sessions that always move write 45 MB a day
-# Of a session's number, and of that of a file of it; so no name is too long for a file system.
+MAX_FILE_BYTES = MAX_PART_BYTES + 1024 * 1024  # with the record that filled it, and a reserve
+MAX_MASTER_BYTES = 64 * 1024**3  # a hundred sessions that are always active write 45 MB a day
+# Of the number of a session, and of its parts, so that no name is too long for a file system.
 MAX_NUMBER_DIGITS, MAX_PART_DIGITS = 10, 5
 ANCHOR_ID = "fde583b95f6c495489486b782a81a44c"  # MESSAGE_ID of systemd.journal-fields(7)
 APPROVAL_ID = "8d6f7c52b1604e2f9ad3f1c0a9ee4c1b"
 REFUSAL_ID = "c4f6220607074209b8ed4c6fdba56c4c"
-MAX_TEXT_CHARS = 256  # of a name that somebody sent; a longer one is cut
+MAX_TEXT_CHARS = 256  # of a name from an agent or server; a longer one is cut
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """Keys and ids of one epoch, from root to the gate: `/run/mcpwrap/audit/start`, in this order.
 
-    The file is binary, not text, so that the gate need not leave the key in its memory.
+    The file is binary, not text, so that parsing leaves no copy of the key in the gate's memory.
     """
 
-    epoch: int  # 8 bytes, the high one first
-    boot: bytes  # 16 bytes: which boot of the machine this is (random(4), boot_id)
+    epoch: int  # 8 bytes, big-endian
+    boot: bytes  # 16 bytes: id of the machine's boot (random(4), boot_id)
     digest_key: bytes  # 32 bytes, for hashes of params: the same in all epochs
-    box: bytes  # 32 bytes: the public key that params are sealed for (crypto_box_seal of libsodium)
+    box: bytes  # 32 bytes: the public key to which params are sealed (libsodium crypto_box_seal)
     key: bytearray  # 32 bytes, of the first record of the master chain
 
 
@@ -49,10 +49,10 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     """Audit keys and counters, known to root alone: `mcpwrap-audit keys` prints them."""
 
     root_key: bytes
-    epochs: int  # the last
-    is_begun: bool = True  # the last; or the gate could not write it, and may not have a folder
-    first_epoch: int = 1  # those before it were removed as a whole
-    removed_before: float = 0.0  # files of sessions that were over before then may be gone
+    epochs: int  # number of the last epoch
+    is_begun: bool = True  # False if the gate could not write the last epoch: it may lack a folder
+    first_epoch: int = 1  # earlier epochs were removed as a whole
+    removed_before: float = 0.0  # files of sessions that ended before this time may be removed
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Anchor(msgspec.Struct, frozen=True):
     epoch: int
     count: int
     mac: str
-    pid: int = 0  # of the process that sent it, as the journal saw it
+    pid: int = 0  # of the process that sent it, as the journal recorded it
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,23 +84,23 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     policy: str = ""  # its digest
     size: int = 0  # of the message, in bytes
     us: int = 0
-    approval: str = ""  # the id by which a person was asked
-    shown: str = ""  # SHA-256 of what was shown
-    by: str = ""  # who approved or denied it, and by which channel
-    # One of these, of a request: see `Keep`. What is over a bound is hashed in any case.
+    approval: str = ""  # id of the approval question
+    shown: str = ""  # SHA-256 of the document that was shown
+    by: str = ""  # the approver, and the channel
+    # Params of a request, in one of three forms: see `Keep`. Large ones are always hashed.
     hash: str = ""
     sealed: str = ""  # Base64
     plain: msgspec.Raw = NOTHING
-    # Since the last record, where the disk was full.
-    torn: int = 0  # bytes of a line that was begun, and is no record
-    unrecorded: int = 0  # messages that were refused because they could not be written down
-    left_out: int = 0  # refused messages of which there were too many at a time
+    # Since the last record, on a full disk.
+    torn: int = 0  # bytes of unfinished lines
+    unrecorded: int = 0  # messages that were refused because they could not be recorded
+    left_out: int = 0  # refused messages that were not recorded: too many at a time
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
     n: int = 0
     at: float = 0.0
-    up: float = 0.0  # the same moment by a clock that nobody sets: seconds since the boot
+    up: float = 0.0  # the same moment by a clock that cannot be set: seconds since the boot
     torn: int = 0
 
 
@@ -110,11 +110,11 @@ class EpochBegan(_Event, frozen=True, kw_only=True, tag="began"):
     epoch: int
     boot: str  # /proc/sys/kernel/random/boot_id
     version: str
-    pid: int = 0  # of the process that leaves anchors; 0 in what older versions wrote
+    pid: int = 0  # of the process that writes anchors; 0 in records of older versions
 
 
 class PolicyInForce(_Event, frozen=True, kw_only=True, tag="policy"):
-    """Policy in force from this record on."""
+    """New policy, in force from this record on."""
 
     digest: str
 
@@ -136,7 +136,7 @@ class ChainHead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SessionHeads(_Event, frozen=True, kw_only=True, tag="heads"):
-    """Chain heads of those sessions that wrote something since this was last written."""
+    """Chain heads of the sessions that have written records since the last event of this type."""
 
     heads: dict[str, ChainHead]
 
@@ -145,7 +145,7 @@ class SessionPart(_Event, frozen=True, kw_only=True, tag="part"):
     """Continuation of a session in another file."""
 
     session: str
-    part: int  # the number of the new one; the first is 1
+    part: int  # the number of the new file; the first is 1
     head: ChainHead
 
 
@@ -160,24 +160,24 @@ AnswerOutcome = Literal["approved", "denied", "refused"]
 
 
 class ApprovalAnswered(_Event, frozen=True, kw_only=True, tag="answered"):
-    """Answer of a person to an approval question, or an attempt to give one."""
+    """Answer to an approval question, or a refused attempt to answer."""
 
     outcome: AnswerOutcome
     approval: str
-    uid: int  # of who connected, and its process
+    uid: int  # account that connected, and its process
     pid: int
     channel: str
     proof: str = ""
-    user: str = ""  # that was named with a password
+    user: str = ""  # account whose password was given
     server: str = ""
     agent_uid: int = -1
     target: str = ""
-    shown: str = ""  # SHA-256 of what was shown
-    why: str = ""  # it was refused
+    shown: str = ""  # SHA-256 of the document that was shown
+    why: str = ""  # reason of a refusal
 
 
 class EpochEnded(_Event, frozen=True, kw_only=True, tag="ended"):
-    """Orderly stop of the gate; a gate that was killed leaves none of these."""
+    """Orderly stop of the gate; a gate that was killed does not write this event."""
 
 
 MasterEvent = (
@@ -193,7 +193,7 @@ MasterEvent = (
 
 
 def start_of(root_key: bytes, epoch: int, boot: bytes = bytes(_BOOT_BYTES)) -> Start:
-    """Return what the gate needs for an epoch. `root_key` never leaves root's hands."""
+    """Return keys and ids for an epoch of the gate. `root_key` is known to root alone."""
     return Start(
         epoch,
         boot,
@@ -204,16 +204,16 @@ def start_of(root_key: bytes, epoch: int, boot: bytes = bytes(_BOOT_BYTES)) -> S
 
 
 def encode_start(start: Start) -> bytes:
-    """Return the bytes of the file."""
+    """Return the content of the file."""
     head = start.epoch.to_bytes(_EPOCH_BYTES) + start.boot
     return head + start.digest_key + start.box + start.key
 
 
 def decode_start(file: bytearray) -> Start:
-    """Return what is in the file, and leave no key in `file`.
+    """Return the keys and ids in the file, and overwrite `file` with zeros.
 
     Raises:
-        ValueError: it is not as long as it should be.
+        ValueError: the file has the wrong length.
     """
     if len(file) != _HEAD_BYTES + 3 * KEY_BYTES:
         raise ValueError(f"{len(file)} bytes")
@@ -232,31 +232,31 @@ def decode_start(file: bytearray) -> Start:
 
 
 def box_of(root_key: bytes) -> PrivateKey:
-    """Return the key that opens sealed params."""
+    """Return the private key that unseals params."""
     return PrivateKey(derived(root_key, "box"))
 
 
 def folder_of(epoch: int) -> str:
-    """Return the name of the folder of an epoch."""
+    """Return the folder name of an epoch."""
     return f"{epoch:08}"
 
 
 def part_file(session: str, part: int) -> str:
-    """Return the name of a file of a session's records; `session` is EPOCH-NUMBER."""
+    """Return the file name of a session part; `session` is EPOCH-NUMBER."""
     return f"{session.partition('-')[2]}-{part}.jsonl"
 
 
 def encode(record: Record | MasterEvent) -> bytes:
-    """Return a record as a JSON object in ASCII, in which no text begins another line."""
+    """Return a record as a JSON object in ASCII, on one line."""
     encoded = msgspec.json.encode(record)
     if encoded.isascii():
         return encoded
-    # Not by a codec, which Python would load from a file: a session may not open one.
+    # Not by a codec, which Python would load from a file: a session's process may not open files.
     return "".join(map(_escaped, encoded.decode())).encode()
 
 
 def _escaped(character: str) -> str:
-    """Return a character of JSON in ASCII: RFC 8259, section 7."""
+    """Return a character of JSON as ASCII: RFC 8259, section 7."""
     code = ord(character)
     if code < 0x80:
         return character
@@ -270,7 +270,7 @@ def decode_record(line: bytes) -> Record:
     """Return a session's record.
 
     Raises:
-        msgspec.MsgspecError: it is none.
+        msgspec.MsgspecError: it is not such a record.
     """
     return _RECORD.decode(line)
 
@@ -279,13 +279,13 @@ def decode_event(line: bytes) -> MasterEvent:
     """Return a record of the master chain.
 
     Raises:
-        msgspec.MsgspecError: it is none.
+        msgspec.MsgspecError: it is not such a record.
     """
     return _EVENT.decode(line)
 
 
 def cut(text: str) -> str:
-    """Return a text that somebody sent, of a bearable length."""
+    """Return a text from an agent or server, cut to `MAX_TEXT_CHARS`."""
     return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}..."
 
 

@@ -1,4 +1,4 @@
-"""Replay of an agent's recorded requests against a policy, for decisions that would differ."""
+"""Replay of agents' recorded requests against a policy: which decisions would differ."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope, ProtocolEra
 
-_PASSED = {"allowed", "limited"}  # by the policy: limits come after it
+_PASSED = {"allowed", "limited"}  # decisions that the policy allowed: limits are checked after it
 _BLOCKED, _HELD = "blocked", "held"
 _MAX_EXAMPLES = 3
-_UNKNOWN = Judgement(Decision.BLOCK, message="no method of MCP, and no rule names it")
+_UNKNOWN = Judgement(Decision.BLOCK, message="not a method of MCP, and no rule names it")
 
 
 @dataclass(slots=True)
 class ReplayGroup:
-    """Requests that one rule decides differently; or the default, if it has no name."""
+    """Requests that one rule decides differently; the default has the name ""."""
 
     rule: str
     count: int = 0
@@ -34,13 +34,13 @@ class Replay:
         self.judged = 0
         self.unread: Counter[UnreadableParams] = Counter()
         self.blocked_by_rule: dict[str, ReplayGroup] = {}  # by the rules of this policy
-        self.allowed_by_rule: dict[str, ReplayGroup] = {}  # by those that were in force
+        self.allowed_by_rule: dict[str, ReplayGroup] = {}  # by the rules of the recorded policy
         self._policy = policy
         self._opens = opens
         self._by_server: dict[str, CompiledPolicy] = {}
 
     def take(self, record: Record) -> None:
-        """Judge a record, if it is of a request that came as far as the policy."""
+        """Judge a record, if it is of a request that the policy judged."""
         is_request = record.sender == "agent" and record.id is not None
         if not is_request or record.decision not in _PASSED | {_BLOCKED, _HELD}:
             return
@@ -72,24 +72,24 @@ class Replay:
 
 
 def judge(policy: CompiledPolicy, method: str, params: Params) -> Judgement:
-    """Judge a request of an agent's as the gate does, but for what is no matter of the policy."""
-    way = _way(method)
-    if way is None:
+    """Judge an agent's request as the gate does, by the policy alone."""
+    scope = _scope(method)
+    if scope is None:
         if not policy.names(method):
             return _UNKNOWN
-        way = PolicyScope.JUDGE
-    return judged(policy, way, method, params)
+        scope = PolicyScope.JUDGE
+    return judged(policy, scope, method, params)
 
 
-def _way(method: str) -> PolicyScope | None:
-    """Return what rules have to say of a method: the same in all eras that have it."""
-    ways = (methods.agent_request(method, era) for era in ProtocolEra)
-    return next((way for way in ways if way is not None), None)
+def _scope(method: str) -> PolicyScope | None:
+    """Return the policy scope of a method, which is equal in all eras that have the method."""
+    scopes = (methods.agent_request(method, era) for era in ProtocolEra)
+    return next((scope for scope in scopes if scope is not None), None)
 
 
 def _needs_params(policy: CompiledPolicy, record: Record) -> bool:
-    """Say whether more than the name of method and tool decides."""
-    if max(len(record.method), len(record.target)) > MAX_TEXT_CHARS:  # it was cut
+    """Return whether the decision depends on more than the names of method and tool."""
+    if max(len(record.method), len(record.target)) > MAX_TEXT_CHARS:  # the name was cut
         return True
     if record.method == TOOLS_CALL:
         rules = policy.rules_for_tool(record.target)

@@ -1,4 +1,4 @@
-"""Retention of the audit: old files that may be removed after a check without findings."""
+"""Retention of the audit: old files that may be removed after a verification without findings."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ def old_files(
     over_at: Mapping[str, float],
     before: float,
 ) -> list[str]:
-    """Return what may go, as EPOCH/NAME: what is there and was over before that time.
+    """Return the files that may be removed, as EPOCH/NAME: those that ended before that time.
 
-    `over_at` is that of the check's report: what is not in it may go on, or is not the audit's.
+    `over_at` is that of the verification's report. A file that is not in it may still grow, or does
+    not belong to the audit.
     """
     first = first_to_stay(keys, over_at, before)
     found = []
@@ -26,7 +27,7 @@ def old_files(
         folder = folder_of(epoch)
         for name in sorted(filter(_OURS.fullmatch, names_by_folder.get(folder, ()))):
             path = f"{folder}/{name}"
-            is_noted = epoch < keys.first_epoch  # by root, whose removal was broken off
+            is_noted = epoch < keys.first_epoch  # as removed by root, which did not finish
             is_old = over_at.get(path, inf) < before and (name != MASTER or epoch < first)
             if is_noted or is_old:
                 found.append(path)
@@ -34,10 +35,10 @@ def old_files(
 
 
 def first_to_stay(keys: Keys, over_at: Mapping[str, float], before: float) -> int:
-    """Return the first run of the gate that does not go as a whole, with its master chain.
+    """Return the first run of the gate that is not removed as a whole, with its master chain.
 
-    They go from the first on, as root notes no more than one number. The last stays: it says how
-    far the audit goes.
+    Runs are removed in order, since root stores one number only. The last stays: it shows how far
+    the audit goes.
     """
     epoch = keys.first_epoch
     while epoch < keys.epochs and over_at.get(f"{folder_of(epoch)}/{MASTER}", inf) < before:

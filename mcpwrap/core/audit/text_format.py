@@ -1,4 +1,4 @@
-"""Output of audit records: filter, line of text, JSON, and parser of times and spans."""
+"""Output of audit records as text or JSON, their filter, and the parser of times and spans."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
 from mcpwrap.core.text.globs import matches
 from mcpwrap.core.text.sanitise import shown
 
-NOBODY = -1  # the UID in what is of a server, and of none of its sessions
+NOBODY = -1  # UID in records of a server that belong to none of its sessions
 _OF_TOOLS = {TOOLS_CALL} | TASK_RESULTS
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -24,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Filter of records. Server and tool are globs; "" is any; times in seconds since 1970."""
+    """Filter of records. Server and tool are globs; "" matches all; times in seconds since 1970."""
 
     server: str = ""
     tool: str = ""
@@ -34,7 +34,7 @@ class RecordFilter:
     until: float = float("inf")
 
     def admits(self, record: Record) -> bool:
-        """Say whether this is one of them."""
+        """Return whether the filter selects this record."""
         return (
             self.since <= record.at <= self.until
             and self.uid in {None, record.uid}
@@ -48,7 +48,7 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """Record as a line of printable ASCII; the decision may be coloured."""
+    """Line of a record, in printable ASCII; the caller may colour the decision."""
 
     before: str
     decision: str
@@ -56,7 +56,7 @@ class AuditLine:
 
 
 def line_of(record: Record, agent: str) -> AuditLine:
-    """Return what is shown of a record: one line, whatever somebody sent."""
+    """Return the line of a record. Text from agents and servers is escaped, so it is one line."""
     names = ("" if record.uid == NOBODY else agent, record.server, record.session)
     before = [_when(record.at), *(subject(name) or "-" for name in names)]
     after = ["from the server:"] if record.sender == "server" and record.session else []
@@ -74,7 +74,7 @@ def line_of(record: Record, agent: str) -> AuditLine:
 
 
 def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json]:
-    """Return all of a record as JSON has it, with its agent's name."""
+    """Return all fields of a record for JSON, with the agent's name."""
     fields: dict[str, Json] = {"agent": agent, **_fields(record)}
     if record.uid == NOBODY:
         del fields["agent"], fields["uid"]
@@ -84,7 +84,7 @@ def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json
 
 
 def refusal(note: EgressEvent) -> Record | None:
-    """Return the record of what a server asked of the network, if it was refused at a time."""
+    """Return a record for a server's refused network access; None if it was allowed, or untimed."""
     row = row_of(note)
     if not row.is_refused or not row.last:
         return None
@@ -104,7 +104,7 @@ def refusal(note: EgressEvent) -> Record | None:
 
 
 def answer(event: ApprovalAnswered) -> Record:
-    """Return the record of somebody's answer to what waits, or of one who tried."""
+    """Return a record for an answer to an approval question, or for a refused attempt."""
     proof = f", {event.proof}" if event.proof else ""
     user = f" as {event.user}" if event.user else ""
     return Record(
@@ -125,9 +125,9 @@ def answer(event: ApprovalAnswered) -> Record:
 
 
 def moment(text: str, now: float) -> float:
-    """Return the time that somebody typed: so long ago, or as ISO 8601 has it.
+    """Parse a time: a span before `now`, or ISO 8601.
 
-    Without a zone it is UTC, as are the times that we show.
+    A time without a zone is UTC, as are the times in the output.
 
     Raises:
         ValueError: it is neither.
@@ -139,10 +139,10 @@ def moment(text: str, now: float) -> float:
 
 
 def span_s(text: str) -> int:
-    """Return how long that is, in seconds: a number and s, m, h, d or w.
+    """Parse a span, a number and s, m, h, d or w; return it in seconds.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not a span.
     """
     span = _SPAN.fullmatch(text)
     if span is None:
@@ -153,7 +153,7 @@ def span_s(text: str) -> int:
 def _fields(record: Record) -> dict[str, Json]:
     try:
         return msgspec.json.decode(encode(record), type=dict)
-    except UNREADABLE:  # the params, which nobody looked at so far
+    except UNREADABLE:  # the params, which were not parsed before
         return _fields(replace(record, plain=NOTHING))
 
 

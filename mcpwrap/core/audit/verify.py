@@ -1,7 +1,7 @@
 """Verification of the audit's hash chains by root's key: changed, removed, missing records.
 
-The caller reads, in this order: the anchors, the keys, the folders and what is in them. So records
-written meanwhile are more than what must be there, and never less.
+The caller reads, in this order: the anchors, the keys, the folders, the files. So records that are
+written meanwhile are additional ones, and none that must be there can be missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from mcpwrap.core.text.sanitise import shown
 
 @dataclass(frozen=True, slots=True)
 class EpochFolder:
-    """Files of one epoch. `names` was listed before anything is read."""
+    """Files of one epoch. `names` is listed before any of them is read."""
 
     names: frozenset[str]
     read: Read
@@ -26,9 +26,9 @@ class EpochFolder:
 def check(
     keys: Keys, folders: Mapping[str, EpochFolder | None], anchors: Iterable[Anchor], now: float
 ) -> AuditReport:
-    """Check it all. None in `folders` is something that is no folder.
+    """Verify all epochs. A None in `folders` is an object that is not a folder.
 
-    `now` is when the anchors were read, in seconds since 1970.
+    `now` is the time at which the anchors were read, in seconds since 1970.
     """
     report = AuditReport()
     anchored = _anchored(keys, anchors, report)
@@ -47,7 +47,7 @@ def check(
 
 def _miss(keys: Keys, epoch: int, report: AuditReport) -> None:
     if epoch == keys.epochs and not keys.is_begun:
-        report.remark(folder_of(epoch), 0, "the gate could not begin this run, and served nobody")
+        report.remark(folder_of(epoch), 0, "the gate could not begin this run, and had no session")
     else:
         report.find(folder_of(epoch), 0, "the folder of a run of the gate is missing")
 
@@ -56,15 +56,15 @@ def _look_at_others(keys: Keys, names: set[str], report: AuditReport) -> None:
     removed = {folder_of(epoch) for epoch in range(1, keys.first_epoch)}
     for name in sorted(names):
         if name in removed:
-            report.remark(name, 0, "was to be removed, and is not looked at")
+            report.remark(name, 0, "was marked for removal, and is not checked")
         else:
-            report.find(shown(name), 0, "is not the audit's")
+            report.find(shown(name), 0, "is not a folder of the audit")
 
 
 def _anchored(
     keys: Keys, anchors: Iterable[Anchor], report: AuditReport
 ) -> dict[int, list[Anchor]]:
-    """Return them by epoch."""
+    """Return the anchors by epoch."""
     by_epoch: dict[int, list[Anchor]] = {}
     unknown = 0
     for anchor in anchors:
@@ -72,8 +72,8 @@ def _anchored(
             unknown += 1
         else:
             by_epoch.setdefault(anchor.epoch, []).append(anchor)
-    if unknown:  # a process of the gate's that was taken over can send one
-        report.remark("journal", 0, f"has {anchors_of(unknown)} of runs that never were")
+    if unknown:  # an attacker who controls a process of the gate can send one
+        report.remark("journal", 0, f"has {anchors_of(unknown)} of runs that never took place")
     return by_epoch
 
 
@@ -83,19 +83,19 @@ def _check_epoch(
     name = folder_of(epoch)
     master = MasterChainCheck(epoch, start_of(keys.root_key, epoch).key, report)
     lines = folder.read(MASTER)
-    if isinstance(lines, UnreadableAuditFile):  # nothing else tells of the files beside it
+    if isinstance(lines, UnreadableAuditFile):  # without it the other files cannot be checked
         return report.find(f"{name}/{MASTER}", 0, lines.why)
     master.read(f"{name}/{MASTER}", lines or (), journal)
     is_over = master.is_ended or epoch < keys.epochs
     if is_over and not master.is_ended:
-        report.remark(name, 0, "this run of the gate was not ended by it: it was killed")
+        report.remark(name, 0, "this run has no end record: the gate was killed")
     over_at = master.latest_at if is_over else None
     if over_at is not None:
         report.over_at[f"{name}/{MASTER}"] = over_at
     setting = EpochContext(name, folder.read, report, over_at, keys.removed_before)
     known = {MASTER}
-    for told in master.sessions.values():
-        known |= check_session(told, setting)
+    for history in master.sessions.values():
+        known |= check_session(history, setting)
     for file in sorted(folder.names - known):
-        report.find(f"{name}/{shown(file)}", 0, "is no file that the master chain tells of")
+        report.find(f"{name}/{shown(file)}", 0, "is not a file of a session in the master chain")
     return None

@@ -8,20 +8,20 @@ from mcpwrap.core.audit.reader import AuditReport, ChainReader
 from mcpwrap.core.audit.records import ChainHead, Record, decode_record, part_file
 from mcpwrap.core.audit.verify_master import ChainPosition, SessionHistory
 
-# Records and marks have their times from one clock; a mark is written after what it tells of.
+# Records and marks have their times from one clock; a mark is written after its records.
 _MAX_LATE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableAuditFile:
-    """File that is not read, as no gate leaves it in this state."""
+    """File that is not read, because the gate never leaves a file in this state."""
 
     why: str
 
 
 Read = Callable[
     [str], Iterable[bytes] | UnreadableAuditFile | None
-]  # the lines of a plain file, if it is there
+]  # lines of a regular file; None if it does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class EpochContext:
     folder: str
     read: Read
     report: AuditReport
-    over_at: float | None  # when the epoch was; None while it may go on
+    over_at: float | None  # end time of the epoch; None while it may continue
     removed_before: float
 
 
 def check_session(history: SessionHistory, setting: EpochContext) -> set[str]:
-    """Check all of its files; return what they are called."""
+    """Verify all files of a session; return their names."""
     check = _Check(history, setting)
     setting.report.sessions += 1
     names = set()
@@ -49,25 +49,25 @@ def check_session(history: SessionHistory, setting: EpochContext) -> set[str]:
 
 class _Check:
     def __init__(self, history: SessionHistory, setting: EpochContext) -> None:
-        self._told = history
+        self._history = history
         self._setting = setting
         self._report = setting.report
         self._reader: ChainReader[Record] = ChainReader(
             Chain(history.key), decode_record, setting.report
         )
-        self._begin = Chain(history.key)  # goes from one file to the next
-        self._marks = iter(history.heads)  # those not yet come to
+        self._begin = Chain(history.key)  # advances from file to file
+        self._marks = iter(history.heads)  # those not reached yet
         self._next_mark = next(self._marks, None)
         self._is_late = False
         self._mark_by_count = {mark.head.count: mark for mark in history.heads}
 
     def file(self, name: str, part: int) -> None:
-        """Check one file; the ones before it were."""
-        told, path = self._told, f"{self._setting.folder}/{name}"
-        begin = told.parts[part - 2].head if part > 1 else ChainHead(0, NO_MAC.hex())
-        end = told.parts[part - 1] if part <= len(told.parts) else None
+        """Verify one file, after the files before it."""
+        history, path = self._history, f"{self._setting.folder}/{name}"
+        begin = history.parts[part - 2].head if part > 1 else ChainHead(0, NO_MAC.hex())
+        end = history.parts[part - 1] if part <= len(history.parts) else None
         self._go_to(begin)
-        last = end or told.closed
+        last = end or history.closed
         over_at = last.at if last else self._setting.over_at
         if over_at is not None:
             self._report.over_at[path] = over_at
@@ -94,24 +94,24 @@ class _Check:
             self._reader.restart(self._begin.after(begin.count, _mac(begin)))
 
     def _check(self, path: str, number: int, record: Record) -> None:
-        opened = self._told.opened
+        opened = self._history.opened
         if (record.session, record.server, record.uid) != (
             opened.session,
             opened.server,
             opened.uid,
         ):
-            self._report.find(path, number, "is of another session, server or agent than its file")
+            self._report.find(path, number, "has another session, server or agent than its file")
         self._check_time(path, number, record)
         mark = self._mark_by_count.get(self._reader.chain.count)
         if mark and mark.head.mac != self._reader.chain.mac.hex():
-            what = f"is not the record that the master chain tells of in line {mark.line}"
+            what = f"is not the record that line {mark.line} of the master chain has"
             self._report.find(path, number, what)
-            self._mark_by_count = {}  # none of those that follow can agree
+            self._mark_by_count = {}  # no later mark can agree
 
     def _check_time(self, path: str, number: int, record: Record) -> None:
-        """Find a session, once, that writes times which were not yet.
+        """Add a finding, once, for a session that writes times in the future.
 
-        Whoever reads the newest records would see those and no others.
+        An operator who reads the newest records would see those and no others.
         """
         while self._next_mark and self._next_mark.head.count < self._reader.chain.count:
             self._next_mark = next(self._marks, None)
@@ -119,45 +119,47 @@ class _Check:
         if mark and not self._is_late and record.at > mark.latest_at + _MAX_LATE_S:
             late_s = record.at - mark.latest_at
             what = f"has a time {late_s:.0f} s after line {mark.line} of the master chain"
-            self._report.find(path, number, f"{what}, which tells of it")
+            self._report.find(path, number, f"{what}, which already has it")
             self._is_late = True
 
     def _check_last(self, path: str) -> None:
-        """Check how the session ended, if it did."""
-        closed = self._told.closed
+        """Verify the session's end, if it has ended."""
+        closed = self._history.closed
         if closed is None and self._setting.over_at is not None:
-            what = "the session was not closed, as the gate was killed"
-            self._report.remark(path, 0, f"{what}; what came last may be missing")
+            what = "the session was not closed, because the gate was killed"
+            self._report.remark(path, 0, f"{what}; its last records may be missing")
         if self._reader.is_lost:
             return
         if closed is None:
-            if self._told.heads:
-                self._check_count(path, self._told.heads[-1], at_most=None)
+            if self._history.heads:
+                self._check_count(path, self._history.heads[-1], at_most=None)
             return
-        # It may have been killed when it had written a record, and before it had said so.
+        # It may have been killed after it wrote a record and before it counted the record.
         self._check_count(path, closed, at_most=closed.head.count + 1)
         if self._reader.chain.count == closed.head.count + 1:
-            what = "the session was killed when this was written, and had not yet counted it"
+            what = "the session was killed after it wrote this and before it counted it"
             self._report.remark(path, 0, f"the last record: {what}")
 
     def _check_count(self, path: str, mark: ChainPosition, at_most: int | None) -> None:
-        count, told = self._reader.chain.count, mark.head.count
-        if count < told:
+        count, recorded = self._reader.chain.count, mark.head.count
+        if count < recorded:
             what = f"ends after record {count - 1}" if count else "has no record"
         elif at_most is not None and count > at_most:
-            what = f"goes on to record {count - 1}"
+            what = f"continues to record {count - 1}"
         else:
             return
-        by = f"the master chain tells of {told} records in line {mark.line}"
+        by = f"line {mark.line} of the master chain has {recorded} records"
         self._report.find(path, 0, f"{what}; {by}")
 
     def _miss(self, path: str, begin: ChainHead, end: ChainPosition | None) -> None:
-        heads = self._told.heads
-        told = end.head.count if end else heads[-1].head.count if heads else 0
-        if told > begin.count:
-            self._report.find(path, 0, f"is missing; it had {told - begin.count} records or more")
-        elif end is None and self._told.closed is None:
-            self._report.remark(path, 0, "is not there; nothing tells that it had any record")
+        heads = self._history.heads
+        recorded = end.head.count if end else heads[-1].head.count if heads else 0
+        if recorded > begin.count:
+            self._report.find(
+                path, 0, f"is missing; it had at least {recorded - begin.count} records"
+            )
+        elif end is None and self._history.closed is None:
+            self._report.remark(path, 0, "does not exist; nothing shows that it had a record")
 
 
 def _mac(head: ChainHead) -> bytes:

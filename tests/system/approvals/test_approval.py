@@ -227,7 +227,7 @@ def test_only_what_was_asked_runs_and_only_once(machine: Machine) -> None:
         assert session.receive()["id"] == 2
         assert step(machine, "answer_next", verdict="deny", reason="no").endswith(" is denied")
         assert "denied by bob (command): no" in text_of(session.receive())
-    assert refusals(machine)[before:] == ["what was shown is not what waits"]
+    assert refusals(machine)[before:] == ["the request that was shown is not the pending one"]
 
 
 @ON_ONE_RELEASE
@@ -317,7 +317,7 @@ def test_a_flood_of_questions_is_one_or_none(machine: Machine) -> None:
         for number in range(100, 140):
             risk(session, f"result = {number}", number)
         refused = [session.receive() for _ in range(25)]  # 16 wait, of all 41 questions
-        assert all("wait for an answer already" in text_of(answer) for answer in refused)
+        assert all("are already pending" in text_of(answer) for answer in refused)
         assert len(step(machine, "listed")["pending"]) == 16
         assert session.evaluate("result = 'still here'") == "still here"
     step(machine, "await_none")

@@ -193,7 +193,7 @@ class TestVerify:
         lines = found.stdout.splitlines()
         assert lines[:2] == [
             "FOUND: 00000001/1-1.jsonl:1: is not record 0 as it was written",
-            r"FOUND: x\x1b[2J: is not the audit's",
+            r"FOUND: x\x1b[2J: is not a folder of the audit",
         ]
         assert ": 2 findings (" in lines[2]
         told = json.JSONDecoder().decode(run("verify", "--json").stdout)

@@ -1,4 +1,4 @@
-"""A question of an approval."""
+"""Approval question for tests."""
 
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.protocol.json_value import Json

@@ -7,12 +7,12 @@ from mcpwrap.core.wire.approval_socket import Proof
 
 GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002
 RIGHTS = Rights(GROUP, WEB, HOOK)
-NONE = Rights(-1, -1, -1)  # a machine on which nobody has set up anything
+NONE = Rights(-1, -1, -1)  # a machine without approvers, page and webhook
 PASSWORD, POLKIT = Proof.PASSWORD, Proof.POLKIT
 
 
 def account(uid: int) -> ApproverIdentity:
-    """Return somebody: bob and carol are approvers."""
+    """Return an account; bob and carol are approvers."""
     return ApproverIdentity(uid, frozenset({uid, GROUP} if uid in {BOB, CAROL} else {uid}))
 
 
@@ -24,7 +24,7 @@ def account(uid: int) -> ApproverIdentity:
         (ALICE, ALICE, True, "proof"),
         (ALICE, BOB, False, "no"),
         (BOB, BOB, True, "proof"),  # an approver whose own agent asks
-        (0, 0, True, "yes"),  # an agent of root's is root
+        (0, 0, True, "yes"),  # root's agent is root
         (WEB, ALICE, True, "proof"),
         (WEB, WEB, True, "proof"),
         (HOOK, ALICE, True, "no"),
@@ -36,7 +36,7 @@ def test_by_account(uid: int, agent_uid: int, seen: bool, may_answer: May) -> No
     assert may(account(uid), agent_uid, RIGHTS) == may_answer
 
 
-def test_root_may_write_that_ones_own_account_is_enough() -> None:
+def test_root_may_allow_the_agents_own_account_without_a_proof() -> None:
     same = Rights(GROUP, WEB, HOOK, same_uid=True)
     assert may(account(ALICE), ALICE, same) == "yes"
     assert may(account(ALICE), BOB, same) == "no"
@@ -44,7 +44,7 @@ def test_root_may_write_that_ones_own_account_is_enough() -> None:
 
 
 @pytest.mark.parametrize("uid", [ALICE, BOB])
-def test_where_nothing_is_set_up_there_is_root(uid: int) -> None:
+def test_without_setup_only_root_may_answer(uid: int) -> None:
     assert not sees(account(uid), CAROL, NONE)
     assert may(account(uid), CAROL, NONE) == "no"
     assert may(account(uid), uid, NONE) == "proof"
@@ -57,14 +57,14 @@ def test_where_nothing_is_set_up_there_is_root(uid: int) -> None:
         (ALICE, ALICE, PASSWORD, ALICE, True),
         (ALICE, ALICE, POLKIT, ALICE, True),
         (ALICE, ALICE, PASSWORD, BOB, False),
-        (ALICE, BOB, PASSWORD, ALICE, False),  # another's password, though it is right
+        (ALICE, BOB, PASSWORD, ALICE, False),  # the right password of another account
         (BOB, BOB, PASSWORD, ALICE, True),
         (BOB, CAROL, PASSWORD, ALICE, False),
         (0, BOB, PASSWORD, ALICE, False),
         (WEB, BOB, PASSWORD, ALICE, True),
         (WEB, ALICE, PASSWORD, ALICE, True),
         (WEB, ALICE, PASSWORD, BOB, False),
-        (WEB, BOB, POLKIT, ALICE, False),  # it would be asked about the page
+        (WEB, BOB, POLKIT, ALICE, False),  # polkit would authenticate the page's process
         (WEB, WEB, POLKIT, WEB, False),
         (HOOK, BOB, PASSWORD, ALICE, False),
     ],

@@ -1,4 +1,4 @@
-"""Approval document: the one shown is the one bound, and equal only for the same question."""
+"""Approval document: the text that is shown is approved; only equal questions have equal texts."""
 
 import msgspec
 import pytest
@@ -19,7 +19,7 @@ OTHERS: list[dict[str, object]] = [
 
 
 @given(all_params)
-def test_a_document_says_the_question(params: dict[str, object]) -> None:
+def test_a_document_has_all_of_its_question(params: dict[str, object]) -> None:
     asked = question(params)  # type: ignore[arg-type]
     shown = document(asked)
     assert repr(read(shown)) == repr(msgspec.structs.replace(asked, params=read(shown).params))
@@ -29,19 +29,19 @@ def test_a_document_says_the_question(params: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_whatever_is_other_makes_another(other: dict[str, object]) -> None:
+def test_each_field_changes_the_digest(other: dict[str, object]) -> None:
     asked = question({"a": 1})
     changed = msgspec.structs.replace(asked, **other)
     assert digest(document(changed)) != digest(document(asked))
 
 
 @pytest.mark.parametrize("shown", [b"", b"{}", b"[]", b"\xff", document(question({}))[:-1]])
-def test_what_is_no_document(shown: bytes) -> None:
+def test_malformed_documents_are_refused(shown: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         read(shown)
 
 
-def test_a_document_of_another_version() -> None:
+def test_documents_of_another_version_are_refused() -> None:
     shown = document(question({}))
     for changed in (
         shown.replace(b"{", b'{"more":1,', 1),
@@ -52,7 +52,7 @@ def test_a_document_of_another_version() -> None:
             read(changed)
 
 
-def test_where_there_is_nobody_nobody_is_asked() -> None:
+def test_without_an_approval_port_requests_are_refused() -> None:
     wanted = ApprovalRequest(
         method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
     )

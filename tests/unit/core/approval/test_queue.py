@@ -1,4 +1,4 @@
-"""Book of pending approvals: only an approved call runs, and no more often than approved."""
+"""Approval queue: only an approved call runs, and no more often than approved."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -53,7 +53,7 @@ def decide(
 
 @dataclass
 class Story:
-    """Book of approvals, and events in words: a request is its session and its number in that."""
+    """Approval queue, and events as text; a request is SESSION.NUMBER."""
 
     now_s: float = 1000.0
     book: ApprovalQueue = field(init=False)
@@ -109,7 +109,7 @@ def said(told: list[ApprovalNotice]) -> str:
 @pytest.mark.parametrize(
     "story",
     [
-        # The same request asks the same question, and an answer is for one of them.
+        # Identical requests share one question, and a decision covers one of them.
         [
             ("asks 1.1 a", "new q1"), ("asks 1.2 a", "q1"), ("asks 2.1 a", "q1"),
             ("asks 1.3 b", "new q2"),
@@ -117,21 +117,21 @@ def said(told: list[ApprovalNotice]) -> str:
             ("approve q1 a", "gone"), ("approve q2 a", "changed"), ("approve q9 a", "gone"),
             ("asks 1.4 a", "new q3"),
         ],
-        # So many may run, those that wait first, and only in the sessions that asked.
+        # As many run as were approved: held requests first, and only of the sessions that asked.
         [
             ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"),
             ("approve q1 a session 4", "1.1 approved, 2.1 approved"),
             ("asks 1.2 a", "q1 by bob"), ("asks 3.1 a", "new q2"), ("asks 2.2 a", "q1 by bob"),
             ("asks 1.3 a", "q2"),
         ],
-        # What another session has is not lost by an answer to this one.
+        # A decision for one session keeps the approvals of other sessions.
         [
             ("asks 1.1 a", "new q1"), ("approve q1 a session 3", "1.1 approved"),
             ("asks 2.1 a", "new q2"), ("approve q2 a session 2", "2.1 approved"),
             ("asks 1.2 a", "q1 by bob"), ("asks 2.2 a", "q2 by bob"), ("asks 2.3 a", "new q3"),
             ("asks 1.3 a", "q1 by bob"), ("asks 1.4 a", "q3"),
         ],
-        # For ten minutes; the session alone ends the other.
+        # One is valid for ten minutes, the other until the session ends.
         [
             ("asks 1.1 a", "new q1"), ("approve q1 a minutes 9", "1.1 approved"),
             (f"after {60 * MINUTES - 1}", ""), ("asks 1.2 a", "q1 by bob"),
@@ -142,7 +142,7 @@ def said(told: list[ApprovalNotice]) -> str:
             ("after 1000000", ""), ("asks 1.2 a", "q1 by bob"),
             ("ends 1", ""), ("asks 1.1 a", "new q2"),
         ],
-        # Who was told to come again finds the answer, until the question would have been void.
+        # A suspended request gets the approval on its retry, until the question would have expired.
         [
             ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("approve q1 a", ""),
             ("asks 1.2 a", "q1 by bob"), ("asks 1.3 a", "new q2"),
@@ -155,11 +155,11 @@ def said(told: list[ApprovalNotice]) -> str:
             ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("asks 1.2 a", "q1"),
             ("deny q1 a", "1.2 denied"), ("asks 1.3 a", "new q2"),
         ],
-        # Or the denial, for a minute; others may ask anew.
+        # Or the denial, for a minute; other sessions may ask again.
         [
             ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
             ("asks 1.2 a", "denied by bob: no"), ("asks 2.1 a", "new q2"),
-            ("asks 1.3 a", "denied by bob: no"),  # though others are asked about
+            ("asks 1.3 a", "denied by bob: no"),  # though an identical question is pending
         ],
         [
             ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
@@ -169,12 +169,12 @@ def said(told: list[ApprovalNotice]) -> str:
             ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
             ("ends 1", ""), ("asks 1.1 a", "new q2"),
         ],
-        # Both sessions end: the one that waits, and the one that was told to come again.
+        # Both sessions end: that of the held request, and that of the suspended one.
         [
             ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("leaves 2.1", ""),
             ("deny-and-stop q1 a", "1.1 denied!, 2.0 denied!"),
         ],
-        # A question goes when nobody waits for it any more.
+        # A question is removed with its last request.
         [
             ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("cancels 1.1", ""),
             ("cancels 1.7", ""), ("approve q1 a", "2.1 approved"),
@@ -189,7 +189,7 @@ def said(told: list[ApprovalNotice]) -> str:
             ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("ends 1", ""),
             ("approve q1 a session 2", "2.1 approved"), ("asks 1.1 a", "new q2"),
         ],
-        # Late, and void.
+        # Expired, and void.
         [
             ("asks 1.1 a", "new q1"), ("after 100", ""), ("asks 1.2 a", "q1"),
             ("asks 1.3 b", "new q2"), ("after 200", "1.1 expired, 1.2 expired"),
@@ -207,14 +207,14 @@ def test_a_story(story: list[tuple[str, str]]) -> None:
     assert [(event, told.tell(event)) for event, _ in story] == story
 
 
-def test_an_answer_that_comes_too_late_is_none_though_nobody_was_told_yet() -> None:
+def test_a_decision_after_expiry_is_refused_before_expire_has_run() -> None:
     story = Story()
     story.tell("asks 1.1 a")
     story.now_s += EXPIRES_S
     assert story.decided(decide("q1", "a", "approve")) == "gone"
 
 
-def test_when_something_is_due() -> None:
+def test_due_time() -> None:
     story = Story()
     assert story.book.due_in_s(story.now_s) is None
     story.tell("asks 1.1 a")
@@ -225,7 +225,7 @@ def test_when_something_is_due() -> None:
     assert [entry.id for entry in story.book.entries()] == ["q1", "q2"]
 
 
-def test_a_question_is_found_by_what_asked_it() -> None:
+def test_a_question_is_found_by_its_requests() -> None:
     story = Story()
     story.tell("asks 1.1 a")
     story.tell("leaves 1.1")
@@ -234,8 +234,8 @@ def test_a_question_is_found_by_what_asked_it() -> None:
     assert story.book.asked_by(1, 2) is None
 
 
-def test_an_answer_for_one_request_lets_no_other_run() -> None:
-    """As the agent's own window gives it: the same of another session still waits."""
+def test_a_decision_on_one_request_covers_no_other() -> None:
+    """As by elicitation: an identical request of another session stays pending."""
     story = Story()
     yes = DecideRequest(id="q1", digest="a", verdict=Verdict.APPROVE)
     story.tell("asks 1.1 a")
@@ -245,7 +245,7 @@ def test_an_answer_for_one_request_lets_no_other_run() -> None:
     story.tell("asks 3.7 a")
     story.tell("leaves 3.7")
     assert story.book.decide_one((3, 7), yes, "here", story.now_s) == []
-    assert story.tell("asks 3.8 a") == "q1 by here"  # it was put off meanwhile
+    assert story.tell("asks 3.8 a") == "q1 by here"  # it was suspended meanwhile
     story.tell("asks 4.9 a")
     no = DecideRequest(id="q1", digest="a", verdict=Verdict.DENY)
     (told,) = story.book.decide_one((4, 9), no, "here", story.now_s)
@@ -257,7 +257,7 @@ def test_an_answer_for_one_request_lets_no_other_run() -> None:
     assert story.tell("approve q1 a") == "1.1 approved"
 
 
-def test_the_same_words_of_another_account_or_server_are_another_question() -> None:
+def test_identical_requests_of_another_account_or_server_are_another_question() -> None:
     book = ApprovalQueue(iter("abc").__next__)
     for number, each in enumerate([about("x", 1000), about("x", 1001)]):
         answer = book.ask(number, 1, each, 0.0)
@@ -265,7 +265,7 @@ def test_the_same_words_of_another_account_or_server_are_another_question() -> N
         assert answer.is_new
 
 
-def test_reasons_are_told() -> None:
+def test_reasons_are_in_the_notices() -> None:
     story = Story()
     story.tell("asks 1.1 a")
     answer = DecideRequest(
@@ -280,7 +280,7 @@ def test_reasons_are_told() -> None:
     assert story.tell("asks 1.3 a") == "denied by bob"
 
 
-def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_questions_are_limited_by_agent_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MAX_OF_AGENT", 2)
     monkeypatch.setattr(queue, "MAX_WAITING", 3)
     book = ApprovalQueue(iter("abcdefgh").__next__)
@@ -289,15 +289,15 @@ def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -
         for number, uid in enumerate([1000, 1000, 1000, 1001, 1002])
     ]
     assert [isinstance(one, QueuedQuestion) for one in asked] == [True, True, False, True, False]
-    assert asked[2] == QuestionRejected("2 requests of this account wait for an answer already")
-    assert asked[4] == QuestionRejected("3 requests wait for an answer already")
+    assert asked[2] == QuestionRejected("2 requests of this account are already pending")
+    assert asked[4] == QuestionRejected("3 requests are already pending")
     assert isinstance(
         book.ask(1, 9, about("0"), 0.0), QueuedQuestion
-    )  # the same may always be asked
+    )  # an identical request may always join
     assert MAX_OF_AGENT < MAX_WAITING
 
 
-def test_who_comes_again_and_again_is_not_kept_each_time() -> None:
+def test_repeated_retries_do_not_grow_an_entry() -> None:
     story = Story()
     story.tell("asks 2.1 a")
     story.tell("leaves 2.1")
@@ -312,12 +312,12 @@ def test_who_comes_again_and_again_is_not_kept_each_time() -> None:
     assert [story.tell("asks 1.9999 a"), story.tell("asks 2.2 a")] == ["q1 by bob"] * 2
 
 
-def test_who_is_often_denied_or_asks_often_is_paused() -> None:
+def test_many_denials_or_questions_pause_an_agent() -> None:
     story = Story()
     for number in range(1, MAX_DENIALS + 1):
         story.tell(f"asks 1.{number} d{number}")
         story.tell(f"deny q{number} d{number}")
-    assert story.tell("asks 1.99 x") == "paused: 5 requests were denied; asks again in 601 s"
+    assert story.tell("asks 1.99 x") == "paused: 5 requests were denied; retry in 601 s"
     story = Story()
     for number in range(1, MAX_NEW + 1):
         story.tell(f"asks 1.{number} d{number}")
@@ -327,9 +327,9 @@ def test_who_is_often_denied_or_asks_often_is_paused() -> None:
 
 @dataclass
 class Model:
-    """Reference model of the permitted runs, as simple as can be; it checks every run."""
+    """Reference model of the permitted runs, which checks every run."""
 
-    allowed: dict[str, int] = field(default_factory=dict)  # runs that are left, by question
+    allowed: dict[str, int] = field(default_factory=dict)  # remaining runs, by question
     until_s: dict[str, float] = field(default_factory=dict)
     digest: dict[str, str] = field(default_factory=dict)
     asked: dict[str, set[int]] = field(default_factory=dict)  # sessions
@@ -342,9 +342,9 @@ class Model:
         self.allowed[id_] -= 1
         assert self.allowed[id_] >= 0
 
-    def hears(self, told: list[ApprovalNotice]) -> None:
+    def receive(self, told: list[ApprovalNotice]) -> None:
         for one in told:
-            self.held.remove((one.session, one.hold))  # each that waits hears it, and once
+            self.held.remove((one.session, one.hold))  # each held request gets one notice
 
 
 sessions = st.integers(1, 3)
@@ -389,13 +389,13 @@ class Trial:
                     asked.discard(session)
             case ("after", float(seconds)):
                 self.story.now_s += seconds
-                model.hears(book.expire(self.story.now_s))
+                model.receive(book.expire(self.story.now_s))
             case ("void",):
-                model.hears(book.void())
+                model.receive(book.void())
                 assert not model.held
                 model.allowed = dict.fromkeys(model.allowed, 0)
             case _:
-                pass  # nothing is held that could leave
+                pass  # no request is held
         assert {one for entry in book.entries() for one in entry.held} == model.held
 
     def ask(self, session: int, digest: str) -> None:
@@ -424,7 +424,9 @@ class Trial:
             assert fault.code == ("changed" if entry else "gone")
             return
         assert entry
-        assert self.model.digest[id_] == digest  # what was shown is what was asked
+        assert (
+            self.model.digest[id_] == digest
+        )  # the document that was shown is the one that was asked about
         if verdict is Verdict.APPROVE:
             self.model.allowed[id_] = 1 if answer.scope is Scope.ONCE else answer.times
             self.model.until_s[id_] = {
@@ -433,7 +435,7 @@ class Trial:
                 Scope.SESSION: float("inf"),
             }[answer.scope]
         told = [one for one in self.story.book.decide(answer, "bob", now_s) if one.hold]
-        self.model.hears(told)
+        self.model.receive(told)
         for one in told:
             if one.what == "approved":
                 self.model.runs(one.id, one.session, digest, now_s)
@@ -449,8 +451,8 @@ def test_nothing_runs_that_was_not_approved_nor_too_often(
         trial.take(event)
 
 
-def test_the_trials_are_of_something() -> None:
-    """A property of sequences in which nothing runs says nothing."""
+def test_the_random_sequences_include_runs() -> None:
+    """The property would hold trivially for sequences in which nothing runs."""
     ran: list[int] = []
 
     @settings(max_examples=200, derandomize=True)

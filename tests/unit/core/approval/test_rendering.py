@@ -1,4 +1,4 @@
-"""Text of a question: complete, and two that look the same are the same."""
+"""Text of a question: complete, and questions with equal texts are equal."""
 
 import json
 import unicodedata
@@ -33,16 +33,16 @@ all_params = st.fixed_dictionaries(
         ({"name": "t", "arguments": {"a": 1}, "_meta": {"x": 1}}, '{"a":1}'),
         ({"name": "t"}, "{}"),
         ({"uri": "file:///a", "_meta": {}}, '{"uri":"file:///a"}'),
-        # What is there besides is seen with the rest.
+        # With further members all params are shown.
         ({"name": "t", "arguments": {}, "x": 1}, '{"arguments":{},"name":"t","x":1}'),
     ],
 )
-def test_what_is_shown(params: dict[str, Json], shown: str) -> None:
+def test_arguments_or_all_params_are_shown(params: dict[str, Json], shown: str) -> None:
     assert pretty(question(params)) == json.dumps(json.JSONDecoder().decode(shown), indent=2)
 
 
 @given(all_params)
-def test_nothing_is_shown_that_is_not_seen(params: dict[str, Json]) -> None:
+def test_the_text_has_only_visible_characters(params: dict[str, Json]) -> None:
     for line in pretty(question(params)).split("\n"):
         assert line.isprintable()
         assert not any(unicodedata.category(char) in {"Cf", "Cc", "Zl", "Zp"} for char in line)
@@ -50,13 +50,13 @@ def test_nothing_is_shown_that_is_not_seen(params: dict[str, Json]) -> None:
 
 
 @given(all_params, all_params)
-def test_what_differs_is_shown_to_differ(one: dict[str, Json], two: dict[str, Json]) -> None:
+def test_different_params_have_different_texts(one: dict[str, Json], two: dict[str, Json]) -> None:
     shown = [pretty(question(params)) for params in (one, two)]
     same = [json.dumps({**params, "_meta": 0}, sort_keys=True) for params in (one, two)]
     assert (shown[0] == shown[1]) == (same[0] == same[1])
 
 
-def test_what_is_other_than_the_last_time() -> None:
+def test_the_diff_to_the_last_approved_one() -> None:
     before = question({"name": "t", "arguments": {"path": "/a", "q": "x\ny", "z": [1]}})
     now = question({"name": "t", "arguments": {"path": "/b\u202e", "q": "x\ny", "z": [1]}})
     assert difference(before, before) == []
@@ -70,9 +70,9 @@ def test_what_is_other_than_the_last_time() -> None:
     ]
 
 
-def test_what_would_take_for_ever_is_not_compared() -> None:
+def test_long_texts_are_not_compared() -> None:
     many: list[Json] = [n % 101 for n in range(rendering._MAX_COMPARED_LINES)]
     before = question({"name": "t", "arguments": {"x": many}})
     now = question({"name": "t", "arguments": {"x": many[::-1]}})
-    assert difference(before, now) == [DiffLine("@", "over 5000 lines: they are not compared")]
+    assert difference(before, now) == [DiffLine("@", "over 5000 lines: not compared")]
     assert difference(now, now) == []

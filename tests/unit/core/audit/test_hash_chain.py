@@ -1,4 +1,4 @@
-"""Hash chain: it accepts only the next line, and its former keys are erased."""
+"""Hash chain: it accepts only the next line, and used keys are erased."""
 
 import pytest
 
@@ -27,13 +27,13 @@ def test_what_was_written_is_accepted() -> None:
     assert lines[0].startswith(b'{"n":0,"mac":"')
 
 
-def test_nothing_else_is() -> None:
+def test_nothing_else_is_accepted() -> None:
     lines = written()[1]
     assert not Chain(derived(KEY, "x")).accepts(lines[0])
     for other in (*flips(lines[0]), *cuts(lines[0]), lines[1], lines[0].upper(), b"", b"\n"):
         reader = Chain(KEY)
         assert not reader.accepts(other)
-        assert reader.accepts(lines[0])  # a line that was refused has changed nothing
+        assert reader.accepts(lines[0])  # a refused line has changed nothing
 
 
 def test_each_line_is_accepted_in_its_place_alone() -> None:
@@ -45,16 +45,16 @@ def test_each_line_is_accepted_in_its_place_alone() -> None:
         assert reader.accepts(line)
 
 
-def test_a_chain_may_be_read_from_any_place() -> None:
+def test_a_chain_can_be_verified_from_any_record() -> None:
     _, lines = written()
     later = Chain(KEY).after(2, mac_of(lines[1]))
     assert later.accepts(lines[2])
-    with pytest.raises(ValueError, match="3 records are behind it"):
+    with pytest.raises(ValueError, match="the chain already has 3 records"):
         later.after(2, NO_MAC)
     assert not Chain(KEY).after(2, NO_MAC).accepts(lines[2])
 
 
-def test_whoever_has_the_key_has_none_of_those_before() -> None:
+def test_earlier_keys_cannot_be_computed_from_the_current_one() -> None:
     writer, lines = written()
     key = bytes(writer._key)
     for place, line in enumerate(lines):
@@ -64,7 +64,7 @@ def test_whoever_has_the_key_has_none_of_those_before() -> None:
         assert not Chain(KEY).after(place, before).accepts(forged)
 
 
-def test_a_key_is_overwritten_where_it_is() -> None:
+def test_a_key_is_overwritten_in_place() -> None:
     writer = Chain(KEY)
     held = writer._key
     writer.advance(writer.line(RECORDS[0]))

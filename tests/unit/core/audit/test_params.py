@@ -1,4 +1,4 @@
-"""Recorded params: equal ones have equal hashes, and no more is kept than configured."""
+"""Recorded params: equal ones have equal hashes, and only the configured form is stored."""
 
 from base64 import b64decode
 
@@ -23,7 +23,7 @@ def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> ParamsEncoder:
 
 
 @pytest.mark.parametrize("keep", ["hash", "sealed", "plain"])
-def test_of_no_params_nothing_is_kept(keep: Keep) -> None:
+def test_empty_params_are_not_stored(keep: Keep) -> None:
     assert keeper(keep).encode(None) == keeper(keep).encode({}) == StoredParams()
 
 
@@ -37,7 +37,7 @@ def test_equal_params_have_equal_hashes() -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        {"name": "t", "arguments": {"a": ["ü", 1], "b": None}},  # the order of a list is its own
+        {"name": "t", "arguments": {"a": ["ü", 1], "b": None}},  # lists of another order differ
         {"name": "t", "arguments": {"a": [1, "ü"]}},
         {"name": "t", "arguments": {"a": [1, "u"], "b": None}},
         {"name": "t", "arguments": {"a": ["1", "ü"], "b": None}},
@@ -47,7 +47,7 @@ def test_other_params_have_other_hashes(params: dict[str, Json]) -> None:
     assert keeper("hash").encode(params) != keeper("hash").encode(PARAMS)
 
 
-def test_a_hash_tells_nothing_to_who_has_not_the_key_of_this_machine() -> None:
+def test_a_hash_depends_on_the_machines_key() -> None:
     assert keeper("hash").encode(PARAMS) != keeper("hash", OTHER_KEY).encode(PARAMS)
 
 
@@ -55,7 +55,7 @@ def test_all_epochs_of_a_machine_hash_alike() -> None:
     assert records.start_of(ROOT_KEY, 1).digest_key == records.start_of(ROOT_KEY, 2).digest_key
 
 
-def test_what_is_sealed_opens_for_root_alone() -> None:
+def test_sealed_params_are_unsealed_by_root_alone() -> None:
     kept = keeper("sealed").encode(PARAMS)
     assert (kept.hash, bytes(kept.plain)) == ("", b"")
     sealed = b64decode(kept.sealed)
@@ -66,16 +66,16 @@ def test_what_is_sealed_opens_for_root_alone() -> None:
         SealedBox(records.box_of(OTHER_KEY)).decrypt(sealed)
     with pytest.raises(CryptoError):
         SealedBox(records.box_of(ROOT_KEY)).decrypt(sealed[:-1] + bytes([sealed[-1] ^ 1]))
-    assert kept != keeper("sealed").encode(PARAMS)  # so nobody can try what it might be
+    assert kept != keeper("sealed").encode(PARAMS)  # so guesses cannot be compared with it
 
 
-# Each row: a secret's form, and a twin that is no secret and stays.
+# Each row: a secret, and a similar text that is not a secret and stays.
 FORMS = [
     ('{"password":"x"}', '{"passage":"x"}'),
     ('{"DB_PASSWORD":"x"}', '{"DB_HOST":"x"}'),
     ('{"apiKey":"x"}', '{"key":"x"}'),
     ('{"Authorization":"x"}', '{"author":"x"}'),
-    ('{"token":{"deep":1}}', '{"tokens":{"deep":1}}'),  # of a language model: a number of them
+    ('{"token":{"deep":1}}', '{"tokens":{"deep":1}}'),  # a count of a language model's tokens
     ('{"refresh_token":"x"}', '{"token_count":3}'),
     ('[{"client_secret":"x"}]', '[{"client":"x"}]'),
     ('"sk-abcdefghijklmnop1234"', '"sk-short"'),
@@ -106,14 +106,14 @@ def test_plain_params_are_without_what_looks_like_a_secret(secret: str, twin: st
     assert after == before
 
 
-def test_params_are_not_changed_by_being_kept() -> None:
+def test_encoding_does_not_change_the_params() -> None:
     params: dict[str, Json] = {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
     keeper("plain").encode(params)
     assert params == {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
 
 
 @pytest.mark.parametrize("keep", ["sealed", "plain"])
-def test_of_params_over_the_bound_a_hash_is_kept(keep: Keep) -> None:
+def test_large_params_are_hashed(keep: Keep) -> None:
     around = len('{"text":""}')
     just: dict[str, Json] = {"text": "x" * (MAX_BYTES - around)}
     over: dict[str, Json] = {"text": "x" * (MAX_BYTES - around + 1)}
@@ -122,6 +122,6 @@ def test_of_params_over_the_bound_a_hash_is_kept(keep: Keep) -> None:
 
 
 def test_params_that_cannot_be_searched_are_hashed() -> None:
-    depth = 500  # of JSON in a text: the parser of messages does not look into it
+    depth = 500  # of JSON in a string, which the message parser does not parse
     params: dict[str, Json] = {"arguments": "[" * depth + "]" * depth}
     assert keeper("plain").encode(params) == keeper("hash").encode(params) != StoredParams()

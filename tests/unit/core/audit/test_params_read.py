@@ -25,7 +25,7 @@ def test_params_are_read(fields: dict[str, object], known: object) -> None:
     assert params_of(record(**fields), OPENS) == known
 
 
-def test_without_a_key_what_is_sealed_stays_so() -> None:
+def test_sealed_params_need_the_key() -> None:
     assert params_of(record(sealed=sealed(b"{}")), None) is UnreadableParams.SEALED
 
 

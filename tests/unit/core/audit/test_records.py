@@ -1,4 +1,4 @@
-"""Audit records: each is one line of ASCII, whatever was sent, and decodes to what it was."""
+"""Audit records: each is one line of ASCII, and decodes to an equal record."""
 
 import msgspec
 import pytest
@@ -31,7 +31,7 @@ def record(target: str, **fields: object) -> Record:
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_what_is_sent_begins_no_line(text: str) -> None:
+def test_text_from_outside_cannot_begin_a_line(text: str) -> None:
     line = encode(record(text))
     assert line.isascii()
     assert len(line.decode().splitlines()) == 1
@@ -59,7 +59,7 @@ def test_params_are_kept_as_they_were_written() -> None:
     assert b"plain" not in encode(record("t"))
 
 
-def test_events_are_told_apart() -> None:
+def test_events_decode_to_their_types() -> None:
     for event in (
         SessionHeads(n=1, at=2.0, heads={"1-1": ChainHead(3, "00")}),
         SessionClosed(n=1, at=2.0, session="1-1", head=ChainHead(3, "00"), torn=7),
@@ -87,10 +87,10 @@ def test_each_epoch_has_another_key_and_all_have_one_box() -> None:
     assert len({bytes(start.key) for start in starts} | {starts[0].digest_key, ROOT_KEY}) == 5
     assert len({(start.digest_key, start.box) for start in starts}) == 1
     assert start_of(bytes(32), 1).key != starts[0].key
-    # What root writes for the gate, as the gate reads it.
+    # The gate reads what root writes.
     assert msgspec.json.decode(msgspec.json.encode(starts[0]), type=records.Start) == starts[0]
 
 
-def test_what_is_sealed_root_alone_opens() -> None:
+def test_only_the_root_key_unseals() -> None:
     sealed = SealedBox(PublicKey(start_of(ROOT_KEY, 7).box)).encrypt(b"{}")
     assert SealedBox(box_of(ROOT_KEY)).decrypt(sealed) == b"{}"

@@ -11,14 +11,14 @@ from mcpwrap.core.audit.records import Record
 ROOT_KEY, BOOT = bytes(range(32)), bytes(range(16))
 
 
-def test_a_start_is_read_as_it_was_written_and_no_key_is_left() -> None:
+def test_a_start_is_decoded_and_its_buffer_zeroed() -> None:
     start = records.start_of(ROOT_KEY, 7, BOOT)
     file = bytearray(records.encode_start(start))
     assert records.decode_start(file) == start
     assert file == bytes(len(file))
 
 
-def test_what_an_epoch_is_given_is_its_own_but_for_what_all_need() -> None:
+def test_each_epoch_has_its_own_key_and_the_common_ones() -> None:
     one, two = (records.start_of(ROOT_KEY, epoch) for epoch in (1, 2))
     assert one.key != two.key
     assert (one.digest_key, one.box) == (two.digest_key, two.box)
@@ -27,7 +27,7 @@ def test_what_an_epoch_is_given_is_its_own_but_for_what_all_need() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 32, 119, 121])
-def test_a_start_of_another_length_is_none(size: int) -> None:
+def test_a_start_of_another_length_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"{size} bytes"):
         records.decode_start(bytearray(size))
 

@@ -36,7 +36,7 @@ SERVERS = ["one", "other"]
 
 
 def made(policy: Policy, number: int) -> Record:
-    """Return what the gate would have recorded of one call or another."""
+    """Return the gate's record of a call."""
     chance = random.Random(number)
     server, tool = chance.choice(SERVERS), chance.choice(["read", "write", "drop_table"])
     params: Params = {"name": tool, "arguments": {"size": chance.randrange(200)}}
@@ -66,7 +66,7 @@ def test_the_same_policy_decides_the_same(recorded: list[Record]) -> None:
     assert found.blocked_by_rule == found.allowed_by_rule == {}
 
 
-def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
+def test_another_policy_differs_where_its_rules_do(recorded: list[Record]) -> None:
     found = replay(NEW, recorded)
     sizes = [
         (r.method, r.target, r.server, msgspec.json.decode(r.plain)["arguments"]["size"])
@@ -76,7 +76,7 @@ def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
     expected = {
         "no-write": sum(tool == "write" for tool, _ in calls),
         "no-prompts": sum(method == "prompts/get" for method, *_ in sizes),
-        # That `other` has a method of its own, no rule says any more.
+        # No rule of this policy names the method of `other`.
         "": sum(method == "x/y" and server == "other" for method, _, server, _ in sizes),
     }
     assert {name: group.count for name, group in found.blocked_by_rule.items()} == expected
@@ -98,18 +98,18 @@ def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
         ({}, 1),
         ({"decision": "limited"}, 1),
         ({"decision": "blocked"}, 1),
-        ({"decision": "held"}, 1),  # once, and not when it was answered as well
+        ({"decision": "held"}, 1),  # once, and not again at its response
         ({"decision": "approved"}, 0),
         ({"decision": "denied"}, 0),
         ({"decision": "suspended"}, 0),
-        ({"decision": "put off"}, 0),  # the same, in an audit of 0.1.0
-        ({"decision": "malformed"}, 0),  # the policy was never asked
+        ({"decision": "put off"}, 0),  # the same, in an audit of version 0.1.0
+        ({"decision": "malformed"}, 0),  # was refused before the policy
         ({"decision": "unknown"}, 0),
         ({"id": None}, 0),  # a notification
         ({"sender": "server"}, 0),
     ],
 )
-def test_only_requests_that_came_to_the_policy_are_judged(
+def test_only_requests_that_the_policy_judged_are_replayed(
     fields: dict[str, object], judged: int
 ) -> None:
     assert replay(Policy(), [record(**{"id": 1, "decision": "allowed", **fields})]).judged == judged
@@ -123,7 +123,7 @@ ON_ANY = Rule(name="any", methods=("*",), when=IF_LARGE, action="block")
     ("rules", "fields", "blocked"),
     [
         ((), {}, 0),
-        ((), {"target": LONG}, None),  # only its beginning was kept
+        ((), {"target": LONG}, None),  # only its beginning was recorded
         ((), {"method": LONG}, None),
         (OLD.rules, {}, None),
         (OLD.rules, {"target": "drop_table"}, 1),
@@ -145,7 +145,7 @@ def test_a_hash_is_judged_where_a_name_is_enough(
     assert sum(group.count for group in found.blocked_by_rule.values()) == (blocked or 0)
 
 
-def test_what_is_sealed_root_alone_can_judge() -> None:
+def test_sealed_params_are_judged_with_the_root_key_only() -> None:
     rule = Rule(name="x", tools=("t",), when=(ArgumentCondition("x", Equals("1")),), action="block")
     text = sealed(b'{"name":"t","arguments":{"x":1}}')
     calls = [record(id=1, decision="allowed", target="t", sealed=text)]
@@ -156,15 +156,15 @@ def test_what_is_sealed_root_alone_can_judge() -> None:
     assert replay(Policy(rules=(rule,)), broken).unread == {UnreadableParams.BROKEN: 1}
 
 
-def test_what_was_held_is_as_what_is_refused() -> None:
-    """It waited then, and would now be let through without anybody's word; or needs it still."""
+def test_held_requests_count_as_refused() -> None:
+    """It was held, and would now pass without an approval, or still need one."""
     held = [record(id=1, decision="held", rule="no-write", target="write")]
     assert replay(Policy(), held).allowed_by_rule["no-write"].count == 1
     found = replay(NEW, held)
     assert found.allowed_by_rule == found.blocked_by_rule == {}
 
 
-def test_no_more_than_three_examples_are_kept() -> None:
+def test_a_group_has_at_most_three_examples() -> None:
     calls = [record(id=n, decision="allowed") for n in range(5)]
     found = replay(Policy(default="block"), calls)
     assert found.blocked_by_rule[""].count == 5

@@ -8,13 +8,13 @@ from mcpwrap.core.audit.records import MASTER, Keys
 from mcpwrap.core.audit.retention import first_to_stay, old_files
 from tests.unit.core.audits import T0, Files, Gate, checked, keys
 
-# Three runs: one that was ended, one that was killed, and one that goes on.
+# Three runs: one that ended, one that was killed, and one that continues.
 ENDED, KILLED, LIVE = "00000001", "00000002", "00000003"
 LATER = T0 + 10**6
 
 
 class World:
-    """Audit with two parts of a session, one of another, one never closed, one closed, one open."""
+    """Audit with sessions of two parts and of one, one never closed, one closed, one open."""
 
     def __init__(self, killed_at: float | None = None) -> None:
         self.files: Files = {}
@@ -57,7 +57,7 @@ class World:
     [
         (T0, []),
         (T0 + 4, []),  # at that time, and not before
-        (T0 + 5, [f"{ENDED}/1-1.jsonl"]),  # the session goes on in its second file
+        (T0 + 5, [f"{ENDED}/1-1.jsonl"]),  # the session continues in its second file
         (T0 + 8, [f"{ENDED}/1-1.jsonl", f"{ENDED}/1-2.jsonl"]),
         (T0 + 102, [f"{ENDED}/{name}" for name in ("1-1.jsonl", "1-2.jsonl", "2-1.jsonl")]),
         (
@@ -65,18 +65,20 @@ class World:
             [f"{ENDED}/{n}" for n in ("1-1.jsonl", "1-2.jsonl", "2-1.jsonl", MASTER)],
         ),
         (
-            T0 + 10_004,  # a session that was never closed was over when its run told of it last
+            T0 + 10_004,  # a session that was never closed ended with the last record of its run
             [f"{ENDED}/{n}" for n in ("1-1.jsonl", "1-2.jsonl", "2-1.jsonl", MASTER)]
             + [f"{KILLED}/1-1.jsonl", f"{KILLED}/{MASTER}"],
         ),
         (
-            LATER,  # what is open stays, and so does the last master chain
+            LATER,  # open sessions and the last master chain stay
             [f"{ENDED}/{n}" for n in ("1-1.jsonl", "1-2.jsonl", "2-1.jsonl", MASTER)]
             + [f"{KILLED}/1-1.jsonl", f"{KILLED}/{MASTER}", f"{LIVE}/1-1.jsonl"],
         ),
     ],
 )
-def test_what_was_over_before_a_time_goes_and_is_not_missed(before: float, old: list[str]) -> None:
+def test_files_that_ended_before_a_time_are_removed_and_not_missed(
+    before: float, old: list[str]
+) -> None:
     world = World()
     assert world.old(before) == old
     for path in old:
@@ -92,8 +94,8 @@ def test_what_was_over_before_a_time_goes_and_is_not_missed(before: float, old: 
     assert checked(world.files, (), known).findings == []
 
 
-def test_what_was_over_at_that_time_is_missed() -> None:
-    """As it was not over before, root did not remove it."""
+def test_files_that_ended_at_that_time_are_missed() -> None:
+    """Root did not remove it, because it did not end before that time."""
     world = World()
     del world.files[f"{ENDED}/1-1.jsonl"]
     for removed_before, missed in ((T0 + 4, 1), (T0 + 5, 0)):
@@ -101,7 +103,7 @@ def test_what_was_over_at_that_time_is_missed() -> None:
         assert len(report.findings) == missed
 
 
-def test_the_last_run_stays_though_it_is_over() -> None:
+def test_the_last_run_stays_after_its_end() -> None:
     world = World()
     world.live.end()
     assert [path for path in world.old(LATER * 2) if path.startswith(LIVE)] == [
@@ -110,7 +112,7 @@ def test_the_last_run_stays_though_it_is_over() -> None:
     ]
 
 
-def test_runs_go_from_the_first_on() -> None:
+def test_runs_are_removed_in_order() -> None:
     world = World()
     over_at = {f"{ENDED}/{MASTER}": T0 + 50_000, f"{KILLED}/{MASTER}": T0}
     assert first_to_stay(keys(3), over_at, T0 + 1) == 1
@@ -119,7 +121,7 @@ def test_runs_go_from_the_first_on() -> None:
     assert f"{ENDED}/{MASTER}" not in world.old(T0 + 102)
 
 
-def test_a_removal_that_was_broken_off_is_done_to_its_end() -> None:
+def test_an_interrupted_removal_is_completed() -> None:
     world = World()
     world.files[f"{ENDED}/x"] = b"not ours"
     del world.files[f"{ENDED}/{MASTER}"]
@@ -140,10 +142,10 @@ def test_a_removal_that_was_broken_off_is_done_to_its_end() -> None:
     ],
     ids=["closed", "part", "ended"],
 )
-def test_who_has_the_key_of_this_moment_cannot_make_the_past_old(
+def test_an_attacker_with_the_current_key_cannot_make_earlier_records_old(
     lie: Callable[[Gate, object], None],
 ) -> None:
-    """They write any time; the records before theirs have their own."""
+    """An attacker can write any time, but the records before have their own times."""
     files: Files = {}
     gate = Gate(files)
     session = gate.open()
@@ -159,7 +161,7 @@ def test_who_has_the_key_of_this_moment_cannot_make_the_past_old(
     assert old_files(keys(2), names, report.over_at, true_at + 1)
 
 
-def test_a_clock_that_was_ahead_keeps_its_own_run_alone() -> None:
+def test_a_clock_that_was_ahead_delays_the_removal_of_its_run_only() -> None:
     world = World(killed_at=LATER)
     old = world.old(T0 + 30_000)
     assert [path for path in old if path.startswith(KILLED)] == []

@@ -1,4 +1,4 @@
-"""Display of audit records: one line each, and selection of them."""
+"""Output of audit records, one line each, and their filter."""
 
 import json
 
@@ -48,7 +48,7 @@ def json_of(one: Record, agent: str, params: Json = None) -> str:
         ),
     ],
 )
-def test_a_line_says_what_was_decided(fields: dict[str, object], after: str) -> None:
+def test_a_line_has_the_decision(fields: dict[str, object], after: str) -> None:
     before = "2026-03-01T12:00:00.000+00:00  alice  sqlite  12-7"
     assert line_of(record(**fields), "alice") == AuditLine(before, "blocked", after)
 
@@ -58,7 +58,7 @@ TEXTS = ["server", "session", "decision", "method", "target", "rule", "why", "id
 
 @pytest.mark.parametrize("text", NASTY)
 @pytest.mark.parametrize("field", TEXTS)
-def test_no_text_steers_the_terminal(field: str, text: str) -> None:
+def test_text_cannot_control_the_terminal(field: str, text: str) -> None:
     shown = line_of(record(**{field: text}, watched=[text]), text)
     for part in (shown.before, shown.decision, shown.after, json_of(record(), text)):
         assert part.isascii()
@@ -70,14 +70,14 @@ def test_no_text_steers_the_terminal(field: str, text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False))
-def test_whatever_is_there_is_one_line(text: str, at: float) -> None:
+def test_every_record_is_one_line(text: str, at: float) -> None:
     one = record(target=text, why=text, at=at)
     assert line_of(one, text).after.isprintable()
     assert line_of(one, text).before.isprintable()
     assert json_of(one, text).isprintable()
 
 
-def test_json_has_all_of_a_record() -> None:
+def test_json_has_all_fields_of_a_record() -> None:
     plain = msgspec.Raw('{"q": "\u2028",\r"x": 1}'.encode())
     fields = json.JSONDecoder().decode(json_of(msgspec.structs.replace(record(), plain=plain), "a"))
     assert fields.pop("plain") == {"q": "\u2028", "x": 1}
@@ -87,7 +87,7 @@ def test_json_has_all_of_a_record() -> None:
 
 
 @pytest.mark.parametrize("plain", [b"{", b"[" * 9000, b"1e999", b'"\xff"'])
-def test_params_that_are_none_are_left_out(plain: bytes) -> None:
+def test_unreadable_params_are_left_out(plain: bytes) -> None:
     forged = msgspec.structs.replace(record(), plain=msgspec.Raw(plain))
     assert json_of(forged, "a") == json_of(record(), "a")
 
@@ -111,13 +111,13 @@ def test_params_that_are_none_are_left_out(plain: bytes) -> None:
         (RecordFilter(until=NOW - 1), {}, False),
     ],
 )
-def test_what_was_asked_for_is_shown(
+def test_the_filter_selects_records(
     wanted: RecordFilter, fields: dict[str, object], *, is_one: bool
 ) -> None:
     assert wanted.admits(record(**fields)) is is_one
 
 
-def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> None:
+def test_refused_egress_is_a_record_without_a_session() -> None:
     note = EgressEvent(at=NOW, server="git", destination="b.test:443", rule="host-not-allowed")
     shown = refusal(note)
     assert shown is not None
@@ -129,7 +129,7 @@ def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> Non
     )
     fields = json.JSONDecoder().decode(json_of(shown, "-1"))
     assert not {"agent", "uid"} & fields.keys()
-    # The kernel's counts have no time, and what was allowed is no refusal.
+    # The kernel's counts have no time, and allowed requests are not refusals.
     assert refusal(from_kernel("git", "10.0.0.5", "tcp", 5432, 3)) is None
     assert (
         refusal(EgressEvent(at=NOW, server="git", destination="b.test:443", rule="allowed")) is None
@@ -142,7 +142,7 @@ ANSWERED = ApprovalAnswered(
 )  # fmt: skip
 
 
-def test_who_answered_is_a_record_of_nobodys_session() -> None:
+def test_an_approval_answer_is_a_record_without_a_session() -> None:
     assert line_of(answer(ANSWERED), "alice") == AuditLine(
         "2026-03-01T12:00:00.000+00:00  alice  sqlite  -",
         "approved",
@@ -152,7 +152,7 @@ def test_who_answered_is_a_record_of_nobodys_session() -> None:
         n=6, at=NOW, outcome="refused", approval="x", uid=1000, pid=7, channel="command", why="gone"
     )
     shown = answer(tried)
-    assert shown.uid == NOBODY  # nothing waited, so there was no agent
+    assert shown.uid == NOBODY  # no question was pending, so the agent is unknown
     assert line_of(shown, "?") == AuditLine(
         "2026-03-01T12:00:00.000+00:00  -  -  -",
         "refused",
@@ -161,7 +161,7 @@ def test_who_answered_is_a_record_of_nobodys_session() -> None:
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_no_answer_steers_the_terminal(text: str) -> None:
+def test_an_answer_cannot_control_the_terminal(text: str) -> None:
     tried = msgspec.structs.replace(
         ANSWERED, approval=text, channel=text, user=text, why=text, target=text, server=text
     )
@@ -185,11 +185,11 @@ def test_no_answer_steers_the_terminal(text: str) -> None:
         ("2026-03-01", NOW - 12 * 3600),
     ],
 )
-def test_a_time_may_be_typed_in_two_ways(text: str, at: float) -> None:
+def test_times_are_spans_or_iso_8601(text: str, at: float) -> None:
     assert moment(text, NOW) == at
 
 
 @pytest.mark.parametrize("text", ["", "10", "10M", "m", "-1h", "1.5h", "yesterday", "9999999s"])
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_other_texts_are_not_times(text: str) -> None:
     with pytest.raises(ValueError, match="isoformat"):
         moment(text, NOW)

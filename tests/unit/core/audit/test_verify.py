@@ -19,7 +19,7 @@ Forge = Callable[[Files], object]
 
 
 class World:
-    """Two runs of the gate: one that was ended, and one that goes on."""
+    """Two runs of the gate: one that ended, and one that continues."""
 
     def __init__(self) -> None:
         self.files: Files = {}
@@ -112,12 +112,12 @@ def unended(lines: list[bytes], at: int) -> None:
 
 
 def reread(path: str, key_from: str) -> Forge:
-    """Take a file for another one."""
+    """Replace a file by another one."""
     return lambda files: files.update({path: files[key_from]})
 
 
 def rewritten(files: Files) -> None:
-    """Write the whole first run anew, with another key."""
+    """Write the whole first run again, with another key."""
     for path in (M1, A1, A2, B1):
         del files[path]
     gate = Gate(files, root_key=bytes(32))
@@ -128,7 +128,7 @@ def rewritten(files: Files) -> None:
 
 
 NOT_3 = "is not record 3 as it was written"
-FOREIGN = "is no file that the master chain tells of"
+FOREIGN = "is not a file of a session in the master chain"
 
 ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
     "a record is changed": (edit(B1, 4, replaced), [(B1, 4, NOT_3)]),
@@ -153,20 +153,20 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
     ),
     "a record is made a torn line": (
         edit(B1, 4, torn),
-        [(B1, 5, NOT_3 + "; it says that it is record 4")],
+        [(B1, 5, NOT_3 + "; it claims to be record 4")],
     ),
     "a torn line is put in": (
         edit(B1, 4, noise),
-        [(B1, 5, "9 bytes before it are no record, and it tells of 0")],
+        [(B1, 5, "9 bytes before it are not a record, but it reports 0")],
     ),
     "a record is deleted": (
         edit(B1, 4, deleted),
-        [(B1, 4, NOT_3 + "; it says that it is record 4")],
+        [(B1, 4, NOT_3 + "; it claims to be record 4")],
     ),
     "the first is deleted": (edit(B1, 1, deleted), [(B1, 1, "is not record 0")]),
     "a record is there twice": (
         edit(B1, 4, doubled),
-        [(B1, 4, NOT_3 + "; it says that it is record 2")],
+        [(B1, 4, NOT_3 + "; it claims to be record 2")],
     ),
     "two are in another order": (
         edit(B1, 3, swapped),
@@ -174,20 +174,29 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
     ),
     "the end is cut off": (
         edit(B1, 5, cut_off),
-        [(B1, 0, "ends after record 3; the master chain tells of 6 records in line 8")],
+        [(B1, 0, "ends after record 3; line 8 of the master chain has 6 records")],
     ),
     "the end of a part is cut off": (
         edit(A1, 5, cut_off),
-        [(A1, 0, "ends after record 3; the master chain tells of 5 records in line 5")],
+        [(A1, 0, "ends after record 3; line 5 of the master chain has 5 records")],
     ),
     "the last line loses its newline": (
         edit(B1, 6, unended),
-        [(B1, 0, "ends after record 4; the master chain tells of 6 records")],
+        [(B1, 0, "ends after record 4; line 8 of the master chain has 6 records")],
     ),
-    "a file is emptied": (edit(B1, 1, emptied), [(B1, 0, "has no record; the master chain tells")]),
-    "a file is gone": (lambda f: f.pop(B1), [(B1, 0, "is missing; it had 6 records or more")]),
-    "a first part is gone": (lambda f: f.pop(A1), [(A1, 0, "is missing; it had 5 records")]),
-    "a last part is gone": (lambda f: f.pop(A2), [(A2, 0, "is missing; it had 3 records")]),
+    "a file is emptied": (
+        edit(B1, 1, emptied),
+        [(B1, 0, "has no record; line 8 of the master chain has")],
+    ),
+    "a file is gone": (lambda f: f.pop(B1), [(B1, 0, "is missing; it had at least 6 records")]),
+    "a first part is gone": (
+        lambda f: f.pop(A1),
+        [(A1, 0, "is missing; it had at least 5 records")],
+    ),
+    "a last part is gone": (
+        lambda f: f.pop(A2),
+        [(A2, 0, "is missing; it had at least 3 records")],
+    ),
     "a file takes another's place": (
         reread(B1, A1),
         [(B1, 1, "is not record 0")],
@@ -196,13 +205,16 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
         lambda files: files.update({A1: files[A2], A2: files[A1]}),
         [
             (A1, 1, "is not record 0"),
-            (A1, 0, "goes on to record 7; the master chain tells of 5"),
+            (A1, 0, "continues to record 7; line 5 of the master chain has 5"),
             (A2, 1, "is not record 5"),
         ],
     ),
     "a file is put in": (reread("00000001/9-1.jsonl", A1), [("00000001/9-1.jsonl", 0, FOREIGN)]),
     "a part is put in": (reread("00000001/2-2.jsonl", A1), [("00000001/2-2.jsonl", 0, FOREIGN)]),
-    "a folder is put in": (reread("00000003/1-1.jsonl", A1), [("00000003", 0, "not the audit's")]),
+    "a folder is put in": (
+        reread("00000003/1-1.jsonl", A1),
+        [("00000003", 0, "not a folder of the audit")],
+    ),
     "a name steers the terminal": (
         reread("00000001/\x1b[2J\n\udcff", A1),
         [("00000001/\\x1b[2J\\n\\udcff", 0, FOREIGN)],
@@ -213,25 +225,25 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
     ),
     "the opening is deleted": (
         edit(M1, 3, deleted),
-        [(M1, 3, "it says that it is record 3"), (B1, 0, FOREIGN)],
+        [(M1, 3, "it claims to be record 3"), (B1, 0, FOREIGN)],
     ),
     "heads are deleted": (
         edit(M1, 4, deleted),
         [
             (M1, 4, "is not record 3"),
-            # Nor is the line behind it believed, which begins the second part.
-            (A1, 0, "ends after record 4; the master chain tells of 8"),
+            # The line after it, which begins the second part, is not accepted either.
+            (A1, 0, "ends after record 4; line 6 of the master chain has 8"),
             (A2, 0, FOREIGN),
         ],
     ),
     "the last of a part is changed": (edit(A1, 5, replaced), [(A1, 5, "is not record 4")]),
     "the end of the run is cut off": (
         edit(M1, 9, cut_off),
-        [(M1, 0, "ends after 8 records; the journal has an anchor of 9")],
+        [(M1, 0, "ends after 8 records; the journal has an anchor for 9")],
     ),
     "a run goes on after its end": (
         lambda files: files.update({M1: files[M1] + files[M1].splitlines(keepends=True)[-1]}),
-        [(M1, 10, "is not record 9 as it was written; it says that it is record 8")],
+        [(M1, 10, "is not record 9 as it was written; it claims to be record 8")],
     ),
     "a master chain takes another's place": (
         reread(M2, M1),
@@ -239,7 +251,7 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
     ),
     "a master chain is gone": (
         lambda files: files.pop(M2),
-        [(M2, 0, "ends after 0 records; the journal has an anchor of 3"), (C1, 0, FOREIGN)],
+        [(M2, 0, "ends after 0 records; the journal has an anchor for 3"), (C1, 0, FOREIGN)],
     ),
     "all is written with another key": (
         rewritten,
@@ -249,7 +261,7 @@ ATTACKS: dict[str, tuple[Forge, list[tuple[str, int, str]]]] = {
 
 
 @pytest.mark.parametrize(("forge", "expected"), ATTACKS.values(), ids=ATTACKS.keys())
-def test_what_is_forged_is_found(
+def test_tampering_is_found(
     world: World, forge: Forge, expected: list[tuple[str, int, str]]
 ) -> None:
     assert world.checked().findings == []  # of the untouched twin
@@ -260,13 +272,13 @@ def test_what_is_forged_is_found(
         assert what in each.what
 
 
-def test_what_is_untouched_is_counted(world: World) -> None:
+def test_unchanged_records_are_counted(world: World) -> None:
     report = world.checked()
     assert (report.epochs, report.sessions, report.records) == (2, 3, 20)
     assert (report.findings, report.remarks) == ([], [])
 
 
-def test_who_answered_stands_in_the_chain(world: World) -> None:
+def test_approval_answers_are_in_the_chain(world: World) -> None:
     world.gate.answered()
     world.gate.answered("refused")
     world.gate.anchor()
@@ -279,7 +291,7 @@ def test_who_answered_stands_in_the_chain(world: World) -> None:
         world.files[master] = honest
 
 
-def test_each_bit_of_a_record_counts(world: World) -> None:
+def test_each_flipped_bit_of_a_record_is_found(world: World) -> None:
     honest = world.files[C1]
     end_of_heads = len(b"".join(honest.splitlines(keepends=True)[:4]))
     for position in range(0, end_of_heads, 7):
@@ -289,33 +301,35 @@ def test_each_bit_of_a_record_counts(world: World) -> None:
         assert world.checked().findings
 
 
-def test_a_run_that_is_gone_is_missed(world: World) -> None:
+def test_a_removed_run_is_missed(world: World) -> None:
     for folder in ("00000001", "00000002"):
         assert world.checked(dropped=folder).findings == [
             AuditFinding(folder, 0, "the folder of a run of the gate is missing")
         ]
-    # Root knows of a third; of a fourth the journal, where a session of the gate's may have put it.
+    # Root counts a third run; a fourth is in the journal, where a session's process may write.
     assert [f.file for f in world.checked(keys(3)).findings] == ["00000003"]
     world.gate.anchors.append(Anchor(4, 1, "00"))
     report = world.checked()
     assert report.findings == []
-    assert report.remarks == [AuditFinding("journal", 0, "has 1 anchor of runs that never were")]
+    assert report.remarks == [
+        AuditFinding("journal", 0, "has 1 anchor of runs that never took place")
+    ]
 
 
-def test_a_run_that_could_not_begin_need_not_be_there(world: World) -> None:
+def test_a_run_that_could_not_begin_may_be_missing(world: World) -> None:
     report = world.checked(replace(keys(3), is_begun=False))
     assert report.findings == []
-    assert [remark.file for remark in report.remarks if "served nobody" in remark.what] == [
+    assert [remark.file for remark in report.remarks if "had no session" in remark.what] == [
         "00000003"
     ]
-    # What is there is looked at all the same, and no earlier one may be missing.
+    # Existing files are checked nevertheless, and earlier runs may not be missing.
     assert world.checked(replace(keys(2), is_begun=False), dropped="00000001").findings
 
 
 class TestTheGatesOwnAccount:
     """Attacker with the gate's account: the current keys, and the files to write to."""
 
-    def test_may_write_what_comes(self, world: World) -> None:
+    def test_can_write_later_records(self, world: World) -> None:
         gate = world.gate
         gate.record(world.live, target="invented")
         other = gate.open("invented", uid=0)
@@ -326,8 +340,8 @@ class TestTheGatesOwnAccount:
         assert world.checked().findings == []
 
     @pytest.mark.parametrize("line", [1, 2, 3, 4])
-    def test_cannot_write_a_record_of_the_past_anew(self, world: World, line: int) -> None:
-        """With the current key, the chain is continued as if from an earlier place."""
+    def test_cannot_rewrite_an_earlier_record(self, world: World, line: int) -> None:
+        """The chain is continued with the current key from an earlier record."""
         lines = world.files[C1].splitlines(keepends=True)
         forger = Chain(world.live.chain._key, line - 1)
         session = Session(world.live.id, forger, "sqlite", 1000)
@@ -337,40 +351,40 @@ class TestTheGatesOwnAccount:
         assert (first.file, first.line) == (C1, line)
 
     @pytest.mark.parametrize("kept", [0, 1, 3])
-    def test_cannot_leave_out_what_the_heads_tell_of(self, world: World, kept: int) -> None:
+    def test_cannot_remove_records_below_a_head(self, world: World, kept: int) -> None:
         edit(C1, kept + 1, cut_off)(world.files)
         assert [f.file for f in world.checked().findings] == [C1]
-        # Nor by telling less now; what was told stays.
+        # Nor with a smaller head afterwards: the earlier head stays.
         session = Session(world.live.id, Chain(bytes(32), kept, b"\0" * 16), "sqlite", 1000)
         world.gate.heads(session)
         assert [f.file for f in world.checked().findings] == [M2, C1]
 
-    def test_cannot_take_back_heads_below_an_anchor(self, world: World) -> None:
+    def test_cannot_remove_heads_below_an_anchor(self, world: World) -> None:
         edit(M2, 3, cut_off)(world.files)
         edit(C1, 3, cut_off)(world.files)
         assert world.checked().findings == [
-            AuditFinding(M2, 0, "ends after 2 records; the journal has an anchor of 3")
+            AuditFinding(M2, 0, "ends after 2 records; the journal has an anchor for 3")
         ]
 
-    def test_can_take_back_what_nothing_tells_of_yet(self, world: World) -> None:
-        """Which is why heads and anchors are written often."""
+    def test_can_remove_records_above_the_last_head(self, world: World) -> None:
+        """This is why heads and anchors are written often."""
         edit(C1, 5, cut_off)(world.files)
         assert world.checked().findings == []
         world.gate.heads(Session(world.live.id, Chain(bytes(32), 9), "sqlite", 1000))
         assert world.checked().findings != []
         edit(M2, 4, cut_off)(world.files)
         assert world.checked().findings == []
-        # But only as somebody who then ends: without its key the chain is not continued.
+        # But only at the end of a session: without its key the chain cannot be continued.
         world.gate.heads()
         assert [(f.file, f.line) for f in world.checked().findings] == [(M2, 4)]
 
-    def test_cannot_write_heads_anew_below_an_anchor(self, world: World) -> None:
+    def test_cannot_rewrite_heads_below_an_anchor(self, world: World) -> None:
         edit(M2, 3, cut_off)(world.files)
         world.gate.chain = Chain(world.gate.chain._key, 2, Chain(ROOT_KEY).mac)
         world.gate.heads()
         assert [(f.file, f.line) for f in world.checked().findings] == [(M2, 3)]
 
-    def test_whoever_had_a_sessions_key_once_cannot_change_what_was_told_since(
+    def test_an_earlier_key_of_a_session_cannot_change_records_below_a_later_head(
         self, world: World
     ) -> None:
         gate, live = world.gate, world.live
@@ -382,18 +396,18 @@ class TestTheGatesOwnAccount:
         world.files[C1] = before
         gate.record(Session(live.id, stolen, "sqlite", 1000), times=3, decision="other")
         assert world.checked().findings == [
-            AuditFinding(C1, 8, "is not the record that the master chain tells of in line 4")
+            AuditFinding(C1, 8, "is not the record that line 4 of the master chain has")
         ]
 
     def test_cannot_be_another_session_in_its_file(self, world: World) -> None:
         world.gate.record(world.live, server="fetch")
         world.gate.record(world.live, n=99)
         assert [f.what for f in world.checked().findings] == [
-            "is of another session, server or agent than its file",
-            "says that it is record 99, and is 7",
+            "has another session, server or agent than its file",
+            "has the number 99, but is record 7",
         ]
 
-    def test_cannot_say_what_makes_no_sense(self, world: World) -> None:
+    def test_impossible_events_are_found(self, world: World) -> None:
         gate, live = world.gate, world.live
         number = gate.chain.count
         nothing = ChainHead(0, "")
@@ -417,26 +431,26 @@ class TestTheGatesOwnAccount:
             records.EpochBegan(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
             records.EpochEnded(n=number + 9, at=gate.at()),
             records.PolicyInForce(n=number + 10, at=gate.at(), digest=""),
-            # A name that no file can have.
+            # A name that is not a valid file name.
             records.SessionOpened(
                 n=number + 11, at=gate.at(), session=f"2-{10**299}", server="s", uid=1, pid=1
             ),
         ):
             gate.write(event)
         assert [f.what for f in world.checked().findings if f.file == M2] == [
-            "opens session '2-1', which cannot be",
-            "opens session '2-../x', which cannot be",
-            "opens session '1-2', which cannot be",
-            "tells of session '2-7', which was not opened",
-            "of session 2-1 tells less, or another thing, than was told before",
-            "tells of session '2-8', which was not opened",
-            "begins file 3 of 2-1, which cannot be",
-            "begins file 2 of 2-1, which cannot be",
-            "is not what a run of the gate begins with",
-            "is of run 3",
+            "opens session '2-1': invalid or repeated name",
+            "opens session '2-../x': invalid or repeated name",
+            "opens session '1-2': invalid or repeated name",
+            "has the head of session '2-7', which was not opened",
+            "has a head of session 2-1 that contradicts an earlier one",
+            "has the head of session '2-8', which was not opened",
+            "begins file 3 of 2-1: impossible number or record count",
+            "begins file 2 of 2-1: impossible number or record count",
+            "a run begins with its start record, and has no other",
+            "belongs to run 3",
             "comes after the end of the gate's run",
             "comes after the end of the gate's run",
-            f"opens session '2-1{'0' * 253}...', which cannot be",
+            f"opens session '2-1{'0' * 253}...': invalid or repeated name",
         ]
 
     @pytest.mark.parametrize(("number", "findings"), [("9999999999", 0), ("10000000000", 1)])
@@ -459,9 +473,11 @@ class TestTheGatesOwnAccount:
         for part in (2, 3, 4):
             world.gate.next_part(world.live)
             found = [f.what for f in world.checked().findings if f.file == M2]
-            assert found == (["begins file 4 of 2-1, which cannot be"] if part == 4 else [])
+            assert found == (
+                ["begins file 4 of 2-1: impossible number or record count"] if part == 4 else []
+            )
 
-    def test_cannot_have_it_looked_for_in_vain_for_long(
+    def test_false_claims_cost_bounded_time(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A claim costs a step for each record that would be missing."""
@@ -476,14 +492,14 @@ class TestTheGatesOwnAccount:
         monkeypatch.setattr(Chain, "_step", counted)
         world.checked()
         honest = len(steps)
-        for _ in range(50):  # the second ends the guess that the first began
+        for _ in range(50):  # the second line ends the guess of the first
             for mac in ("00" * 16, "no" * 16):
                 world.gate.append("1-1.jsonl", b'{"n":100,"mac":"%s"}\n' % mac.encode())
         steps.clear()
         assert len(world.checked().findings) == 1
         assert len(steps) <= honest + 101
 
-    def test_is_found_out_by_a_mac_that_is_none(self, world: World) -> None:
+    def test_an_invalid_mac_is_found(self, world: World) -> None:
         gate, live = world.gate, world.live
         head = ChainHead(live.chain.count, "no hex")
         part = records.SessionPart(
@@ -493,31 +509,31 @@ class TestTheGatesOwnAccount:
         live.part = 2
         gate.record(live)
         assert [(f.file, f.line) for f in world.checked().findings] == [(C1, 6)]
-        del world.files[C1]  # so that there is nothing else to go on from
+        del world.files[C1]  # so that no other chain continues
         assert [(f.file, f.line) for f in world.checked().findings] == [
             (C1, 0),
             ("00000002/1-2.jsonl", 1),
         ]
 
-    def test_cannot_be_other_than_the_journal_has_it(self, world: World) -> None:
+    def test_cannot_contradict_an_anchor(self, world: World) -> None:
         world.gate.anchors.append(Anchor(2, 2, "00"))
         assert world.checked().findings == [
-            AuditFinding(M2, 2, "is not what the journal has an anchor of")
+            AuditFinding(M2, 2, "differs from the anchor in the journal")
         ]
 
     def test_cannot_replace_an_anchor(self, world: World) -> None:
         world.gate.anchors.append(Anchor(2, 3, "00"))
-        what = "the journal has two anchors of 3 records, and they differ"
+        what = "the journal has two different anchors for 3 records"
         assert world.checked().findings == [AuditFinding(M2, 0, what)]
 
-    def test_is_found_out_by_what_no_version_writes(self, world: World) -> None:
+    def test_an_unknown_format_is_found(self, world: World) -> None:
         gate = world.gate
         for record in (b'{"n":3}', b'{"x":"\xff"}', b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}"):
             line = gate.chain.line(record)
             gate.append("master.jsonl", line)
             gate.chain.advance(line)
         assert [f.what for f in world.checked().findings] == [
-            "is authentic, and no record as this version of mcpwrap writes them"
+            "is authentic, but not in the format of this version of mcpwrap"
         ] * 3
 
 
@@ -529,20 +545,20 @@ class TestASessionOfTheGates:
         [Anchor(1, 2, "00", 42), Anchor(1, 1, "00", 42), Anchor(1, 10**9, "00", 42)],
         ids=["another record", "another twin", "more records"],
     )
-    def test_leaves_no_anchor(self, forged: Anchor) -> None:
+    def test_cannot_write_an_anchor(self, forged: Anchor) -> None:
         files: Files = {}
         gate = Gate(files, pid=41)
         gate.heads()
         gate.anchor()
         report = checked(files, [forged, *gate.anchors, forged])
         assert report.findings == []
-        what = "the journal has 2 anchors of another process than the gate's"
+        what = "the journal has 2 anchors from a process other than the monitor"
         assert report.remarks == [AuditFinding(M1, 0, what)]
-        edit(M1, 2, cut_off)(files)  # what the gate's own say holds beside it
+        edit(M1, 2, cut_off)(files)  # the monitor's own anchors stay valid
         assert [f.file for f in checked(files, [forged, *gate.anchors]).findings] == [M1]
 
     @pytest.mark.parametrize(("late_s", "is_found"), [(-(10**9), 0), (60, 0), (62, 1), (10**10, 1)])
-    def test_writes_no_time_that_was_not_yet(
+    def test_cannot_write_a_time_in_the_future(
         self, world: World, late_s: float, is_found: int
     ) -> None:
         gate, live = world.gate, world.live
@@ -556,14 +572,14 @@ class TestASessionOfTheGates:
         found = [(f.file, f.line) for f in world.checked().findings]
         assert found == [(C1, 8)] * is_found
 
-    def test_writes_any_time_before_anything_is_told_of_it(self, world: World) -> None:
+    def test_can_write_any_time_before_the_first_head(self, world: World) -> None:
         world.gate.record(world.live, at=T0 * 2)
         assert world.checked().findings == []
         world.gate.close(world.live)
-        what = "s after line 4 of the master chain, which tells of it"
+        what = "s after line 4 of the master chain, which already has it"
         assert [what in f.what for f in world.checked().findings] == [True]
 
-    def test_is_not_told_from_the_gate_in_what_older_versions_wrote(self) -> None:
+    def test_anchors_are_not_filtered_in_records_of_older_versions(self) -> None:
         files: Files = {}
         gate = Gate(files)
         assert checked(files, [*gate.anchors, Anchor(1, 1, "00", 42)]).findings != []
@@ -579,15 +595,17 @@ class TestAJournalThatDropsAnchors:
             (60, 60, 1, 0),
             (61, 61, 1, 1),
             (61, 61, 2, 1),
-            (5, 61, 1, 1),  # nothing else came, and an anchor of this is overdue
-            (5, 10**6, 2, 0),  # the gate was killed before it left one
+            (5, 61, 1, 1),  # no later record, and the anchor of this one is overdue
+            (5, 10**6, 2, 0),  # the gate was killed before it wrote one
         ],
     )
-    def test_is_remarked_on(self, later_s: int, now_s: int, runs: int, remarks: int) -> None:
+    def test_lost_anchors_are_a_remark(
+        self, later_s: int, now_s: int, runs: int, remarks: int
+    ) -> None:
         files: Files = {}
         gate = Gate(files)
         gate.anchor()
-        gate.now += 3600  # nothing happens for that long
+        gate.now += 3600  # no record in that time
         gate.heads()
         at = gate.now
         gate.now = at + later_s - 1
@@ -596,7 +614,8 @@ class TestAJournalThatDropsAnchors:
             Gate(files, epoch=2)
         report = checked(files, gate.anchors, keys(runs), now=at + now_s)
         assert report.findings == []
-        what = "no anchor in the journal after record 0: what was removed behind it is not seen"
+        later = "the removal of later records would not be detected"
+        what = f"no anchor in the journal after record 0: {later}"
         assert [r for r in report.remarks if r.what == what] == [
             AuditFinding(M1, 0, what)
         ] * remarks
@@ -604,16 +623,16 @@ class TestAJournalThatDropsAnchors:
         report = checked(files, gate.anchors, keys(runs), now=at + now_s)
         assert what not in [r.what for r in report.remarks]
 
-    def test_is_not_taken_for_a_clock_that_is_set(self) -> None:
+    def test_a_clock_that_is_set_is_not_a_lost_anchor(self) -> None:
         files: Files = {}
         gate = Gate(files)
         for up, at in ((5.0, 0.0), (6.0, T0)):
             gate.write(records.SessionHeads(n=gate.chain.count, at=at, up=up, heads={}))
         report = checked(files, gate.anchors, now=0.0)
-        assert [r.what for r in report.remarks] == [f"the clock was put back by {T0:.0f} s"]
+        assert [r.what for r in report.remarks] == [f"the clock was set back by {T0:.0f} s"]
 
-    def test_harms_no_run_that_was_ended(self) -> None:
-        """Its last record is there, and so are all before."""
+    def test_lost_anchors_do_not_matter_after_the_end_record(self) -> None:
+        """Its last record is there, and so no record is missing."""
         files: Files = {}
         gate = Gate(files)
         gate.heads()
@@ -623,7 +642,7 @@ class TestAJournalThatDropsAnchors:
 
 
 class TestWhatAnHonestGateLeaves:
-    """Honest audits: without a finding, and with a remark if unusual."""
+    """Honest audits have no finding, and a remark if something is unusual."""
 
     def test_a_session_that_was_killed_between_writing_and_counting(self, world: World) -> None:
         gate, live = world.gate, world.live
@@ -632,14 +651,10 @@ class TestWhatAnHonestGateLeaves:
         gate.close(live, counted)
         report = world.checked()
         assert report.findings == []
-        assert [(r.file, "had not yet counted it" in r.what) for r in report.remarks] == [
-            (C1, True)
-        ]
+        assert [(r.file, "before it counted it" in r.what) for r in report.remarks] == [(C1, True)]
         gate.record(live)
         assert world.checked().findings == [
-            AuditFinding(
-                C1, 0, "goes on to record 7; the master chain tells of 6 records in line 4"
-            )
+            AuditFinding(C1, 0, "continues to record 7; line 4 of the master chain has 6 records")
         ]
 
     def test_a_gate_that_was_killed(self, world: World) -> None:
@@ -647,7 +662,7 @@ class TestWhatAnHonestGateLeaves:
         report = checked(world.files, [*world.anchors, *third.anchors], keys(3))
         assert report.findings == []
         assert [(r.file, r.what.partition(",")[0]) for r in report.remarks] == [
-            ("00000002", "this run of the gate was not ended by it: it was killed"),
+            ("00000002", "this run has no end record: the gate was killed"),
             (C1, "the session was not closed"),
         ]
         edit(C1, 4, cut_off)(world.files)
@@ -657,10 +672,10 @@ class TestWhatAnHonestGateLeaves:
         world.files["00000003/master.jsonl"] = b""
         report = world.checked(keys(3))
         assert report.findings == []
-        assert "nothing was written down in this run" in report.remarks[-1].what
+        assert "this run of the gate recorded nothing" in report.remarks[-1].what
         assert "was killed" in report.remarks[0].what  # the second
 
-    def test_a_session_of_which_nothing_was_told(self, world: World) -> None:
+    def test_a_session_without_heads(self, world: World) -> None:
         world.gate.open()
         assert world.checked() == checked(world.files, world.anchors, keys(2))
         del world.files["00000002/2-1.jsonl"]
@@ -681,23 +696,25 @@ class TestWhatAnHonestGateLeaves:
         assert report.findings == []
         assert report.remarks == [  # a run that has ended cannot have lost its end
             AuditFinding(
-                M2, 0, "the journal has no anchor: were the last lines gone, nobody could see it"
+                M2,
+                0,
+                "the journal has no anchor: the removal of the last lines would not be detected",
             )
         ]
 
-    def test_a_clock_that_is_put_back(self, world: World) -> None:
+    def test_a_clock_that_is_set_back(self, world: World) -> None:
         world.gate.now -= 4
         world.gate.heads(world.live)
         assert world.checked().remarks == []
         world.gate.now -= 3600
         world.gate.heads(world.live)
         assert [(r.file, r.line, r.what) for r in world.checked().remarks] == [
-            (M2, 5, "the clock was put back by 3599 s")
+            (M2, 5, "the clock was set back by 3599 s")
         ]
         assert world.checked().findings == []
 
-    def test_a_record_from_before_the_clock_was_put_back(self) -> None:
-        """The clock that nobody sets says how late it can have been."""
+    def test_a_record_from_before_the_clock_was_set_back(self) -> None:
+        """The uptime bounds how late it can have been."""
         files: Files = {}
         gate = Gate(files)
         session = gate.open()
@@ -717,8 +734,8 @@ class TestWhatAnHonestGateLeaves:
             files.clear()
             files.update(kept)
 
-    def test_more_than_was_read_before(self, world: World) -> None:
-        """The gate goes on while it is checked: the master chain is read first."""
+    def test_records_that_are_written_meanwhile(self, world: World) -> None:
+        """The gate writes during the verification: the master chain is read first."""
         gate, live = world.gate, world.live
         before = world.files[M2]
         gate.record(live, times=3)
@@ -737,14 +754,14 @@ class TestAFullDisk:
         ("between", "told"),
         [
             (b"{12", 3),
-            (b"{12!", 4),  # the mark, and no more of it
+            (b"{12!", 4),  # the mark and nothing else
             (b"{12!\n", 5),
             (b"{12!\n{", 6),
             (b"{12!\n!\n{1234", 12),
-            (b"!", 1),  # cannot be of a line, and harms nobody
+            (b"!", 1),  # not possible in a line, and harmless
         ],
     )
-    def test_in_the_midst_of_a_file(self, world: World, between: bytes, told: int) -> None:
+    def test_in_the_middle_of_a_file(self, world: World, between: bytes, told: int) -> None:
         gate, live = world.gate, world.live
         gate.append("1-1.jsonl", between + b"!\n")
         honest = dict(world.files)
@@ -793,10 +810,10 @@ class TestRemoval:
             ([A2, B1], T0 + 100, []),
             ([A1, A2, B1], T0 + 100, []),
             ([A1, A2], T0, [A1, A2]),
-            ([A1, A2], T0 + 16, [A2]),  # after the first part was over, before the second was
+            ([A1, A2], T0 + 16, [A2]),  # after the end of the first part, before that of the second
         ],
     )
-    def test_of_what_was_over(
+    def test_of_ended_sessions(
         self, world: World, gone: list[str], before: float, missed: list[str]
     ) -> None:
         for path in gone:
@@ -804,24 +821,24 @@ class TestRemoval:
         found = world.checked(keys(2, removed_before=before)).findings
         assert [f.file for f in found] == missed
 
-    def test_what_is_left_is_checked(self, world: World) -> None:
+    def test_remaining_files_are_checked(self, world: World) -> None:
         del world.files[A1]
         edit(A2, 2, replaced)(world.files)
         found = world.checked(keys(2, removed_before=T0 + 100)).findings
         assert [(f.file, f.line) for f in found] == [(A2, 2)]
 
-    def test_not_of_what_goes_on(self, world: World) -> None:
+    def test_not_of_open_sessions(self, world: World) -> None:
         del world.files[C1]
         assert [f.file for f in world.checked(keys(2, removed_before=T0 * 2)).findings] == [C1]
 
-    def test_of_what_a_killed_gate_left_open(self, world: World) -> None:
+    def test_of_sessions_that_a_killed_gate_left_open(self, world: World) -> None:
         del world.files[C1]
         Gate(world.files, epoch=3)
         assert world.checked(keys(3, removed_before=T0 * 2)).findings == []
         assert [f.file for f in world.checked(keys(3, removed_before=T0)).findings] == [C1]
 
-    def test_not_by_a_time_that_a_stolen_key_wrote(self, world: World) -> None:
-        """Who has the key of this moment says that what was recorded before was over long ago."""
+    def test_not_by_a_time_that_an_attacker_wrote(self, world: World) -> None:
+        """An attacker with the current key writes that earlier sessions ended long ago."""
         world.gate.now = 0
         world.gate.close(world.live)
         del world.files[C1]
@@ -834,11 +851,11 @@ class TestRemoval:
         report = world.checked(known)
         assert report.findings == []
         assert report.remarks == [
-            AuditFinding("00000001", 0, "was to be removed, and is not looked at")
+            AuditFinding("00000001", 0, "was marked for removal, and is not checked")
         ]
 
 
-def test_the_honest_writer_writes_what_the_format_says(world: World) -> None:
+def test_the_gates_writer_follows_the_format(world: World) -> None:
     last = world.files[M1].splitlines()[-1]
     assert decode_event(last) == records.EpochEnded(n=8, at=T0 + 22)
     assert encode(decode_event(last)) in last.replace(b',"mac"', b'}"mac"')
