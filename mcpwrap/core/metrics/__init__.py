@@ -1,1 +1,1 @@
-"""PURE: counters, and their Prometheus text format."""
+"""PURE: counters of the gate, and their Prometheus text format."""

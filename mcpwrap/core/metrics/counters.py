@@ -6,14 +6,14 @@ from typing import Self
 
 import msgspec
 
-# In the order in which they stand in a session's memory.
+# In the order in which a session's shared counters have them.
 DECISIONS = (
     "allowed", "changed", "blocked", "limited", "malformed", "unknown", "dropped", "unrecorded",
     "held", "approved", "denied", "expired", "suspended", "withdrawn", "unanswered",
 )  # fmt: skip
-BUCKETS = 24  # of microseconds, each twice as wide as the one before; the last takes the rest
-NO_BOUND_US = 1 << (BUCKETS - 1)  # stands for the bound that the last does not have
-_MAX_COUNT = 2**63 - 1  # of what JSON can tell; a session that was taken over counts what it likes
+BUCKETS = 24  # of microseconds, each twice as wide as the one before; the last has no bound
+NO_BOUND_US = 1 << (BUCKETS - 1)  # returned for the last bucket, which has no bound
+_MAX_COUNT = 2**63 - 1  # the largest in JSON here; a compromised session can count anything
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Counts(msgspec.Struct, frozen=True):
     sum_us: int = 0
 
     def plus(self, other: Self) -> "Counts":
-        """Return both together."""
+        """Return the sum of both."""
         one, two = self.by_decision, other.by_decision
         return Counts(
             {key: _sum(one.get(key, 0), two.get(key, 0)) for key in {**one, **two}},
@@ -33,17 +33,17 @@ class Counts(msgspec.Struct, frozen=True):
         )
 
     def total(self) -> int:
-        """Return how many decisions there were."""
+        """Return the number of decisions."""
         return sum(self.by_bucket)
 
     def mean_us(self) -> float:
-        """Return how long a decision took on average."""
+        """Return the mean duration of a decision."""
         return self.sum_us / max(self.total(), 1)
 
     def quantile_us(self, share: float) -> int:
         """Return the upper bound of the bucket in which that share of all decisions is reached.
 
-        0 if there were none; `NO_BOUND_US`, if that share took half as long as that or longer.
+        0 without decisions; `NO_BOUND_US` if it is the last bucket, which begins at half of that.
         """
         wanted = share * self.total()
         reached = 0
@@ -58,15 +58,15 @@ NOTHING = Counts({})
 
 
 class ServerStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of one server's sessions: the open ones, and those that are over."""
+    """Counters of one server's sessions, open and ended."""
 
     server: str
-    sessions: int  # that are open
+    sessions: int  # number of open ones
     counts: Counts
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of the gate since it was started."""
+    """Counters of the gate since its start."""
 
     since: float  # seconds since 1970
     servers: tuple[ServerStats, ...] = ()
@@ -75,7 +75,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 def stats_of(
     since: float, ended: Mapping[str, Counts], running: Iterable[tuple[str, Counts]]
 ) -> Stats:
-    """Return it all together: what is over by server, and what each session has that is open."""
+    """Return the statistics of ended sessions by server, and of each open session."""
     counts_by_server, sessions = dict(ended), Counter[str]()
     for server, counts in running:
         counts_by_server[server] = counts_by_server.get(server, NOTHING).plus(counts)
@@ -88,15 +88,15 @@ def stats_of(
 
 
 def encode(stats: Stats) -> str:
-    """Return it as JSON."""
+    """Return the statistics as JSON."""
     return msgspec.json.encode(stats).decode()
 
 
 def decode(text: str) -> Stats:
-    """Return what is in the text.
+    """Return the statistics in a text.
 
     Raises:
-        msgspec.MsgspecError: it is none, or was cut off.
+        msgspec.MsgspecError: the text is malformed, or was cut off.
     """
     return msgspec.json.decode(text, type=Stats)
 

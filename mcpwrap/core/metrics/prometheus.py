@@ -1,6 +1,6 @@
 """Metrics in the text exposition format of Prometheus, version 0.0.4.
 
-Source: https://prometheus.io/docs/instrumenting/exposition_formats/. No line has a timestamp, which
+Source: https://prometheus.io/docs/instrumenting/exposition_formats/. Lines have no timestamp, which
 the textfile collector of node_exporter would refuse.
 """
 
@@ -14,15 +14,19 @@ _BOUNDS = (*(repr((1 << bucket) / _US_PER_S) for bucket in range(BUCKETS - 1)), 
 
 
 def text_of(stats: Stats) -> str:
-    """Return the text, which ends with a newline."""
+    """Return the text of all metrics; it ends with a newline."""
     families = [
-        _family("mcpwrap_gate_start_time_seconds", "gauge", "When the gate was started."),
+        _family("mcpwrap_gate_start_time_seconds", "gauge", "Start time of the gate."),
         [f"mcpwrap_gate_start_time_seconds {stats.since!r}"],
-        _family("mcpwrap_sessions", "gauge", "Sessions that are open."),
+        _family("mcpwrap_sessions", "gauge", "Open sessions."),
         (_sample("mcpwrap_sessions", each.sessions, server=each.server) for each in stats.servers),
-        _family("mcpwrap_decisions_total", "counter", "Messages by what became of them."),
+        _family("mcpwrap_decisions_total", "counter", "Messages by decision."),
         (line for each in stats.servers for line in _decisions(each)),
-        _family("mcpwrap_decision_seconds", "histogram", "From arrival of a message to decision."),
+        _family(
+            "mcpwrap_decision_seconds",
+            "histogram",
+            "Time from a message's arrival to its decision.",
+        ),
         (line for each in stats.servers for line in _times(each)),
     ]
     return "".join(f"{line}\n" for family in families for line in family)

@@ -1,7 +1,7 @@
-r"""Text of desktop notifications: enough to look, and no markup or escape that acts by itself.
+r"""Text of desktop notifications, with markup and escape sequences escaped.
 
-Source: the Desktop Notifications Specification, "Markup": the body may be read as HTML; and
-notify-send(1), which reads `\n`, `\074` and their like in it before it sends it.
+Source: the Desktop Notifications Specification, "Markup": the body may be parsed as HTML; and
+notify-send(1), which interprets `\n`, `\074` and similar escapes before it sends the body.
 """
 
 import html
@@ -13,8 +13,8 @@ from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import Pending
 
 PAGE = "http://127.0.0.1:52080/"
-_MAX_CHARS = 80  # of one name: what follows must still be on the screen
-_MAX_LINES = 5  # of one notification; the command shows all
+_MAX_CHARS = 80  # of one name, so that the text after it is still on the screen
+_MAX_LINES = 5  # of one notification; `mcpwrap clients` shows all
 
 
 class DesktopNotification(NamedTuple):
@@ -27,28 +27,28 @@ class DesktopNotification(NamedTuple):
 def approval_notification(
     new: Sequence[Pending], waiting: int, account: str
 ) -> DesktopNotification:
-    """Return what is said of requests that are new, with `waiting` in all.
+    """Return the notification for new approval requests, of `waiting` pending ones in all.
 
-    `account` is that of the agent of the first. Several are told in one, for an agent can ask
-    without end.
+    `account` is that of the first request's agent. Several requests share one notification, since
+    an agent can send any number.
     """
     if len(new) > 1:
         return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
     [one] = new
     lines = [
         f"{_name(one.server)}: {_name(one.target)}",
-        f"asked for by an agent of {_name(account)}",
+        f"requested by an agent of {_name(account)}",
         f"{PAGE}approval/{_name(one.id)}",
     ]
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
 
 
 def drift_notification(new: Sequence[DriftItem]) -> DesktopNotification:
-    """Return what is said of servers that are not wrapped, and of files that were not read."""
+    """Return the notification for servers that are not wrapped, and files that were not read."""
     lines = [_item_line(one) for one in new[:_MAX_LINES]]
     if len(new) > _MAX_LINES:
         lines.append(f"and {len(new) - _MAX_LINES} more")
-    lines.append("mcpwrap clients shows them, and why")
+    lines.append("mcpwrap clients lists them, and why")
     servers = sum(1 for one in new if one.at)
     match servers:
         case 0:
@@ -67,7 +67,7 @@ def _item_line(one: DriftItem) -> str:
 
 
 def _name(untrusted: str) -> str:
-    """Return a name as one line of text, whichever of the two readings the body gets."""
+    """Return a name as one line that HTML and notify-send(1) show as it is."""
     line = visible(" ".join(untrusted.split()))
     short = line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
     return html.escape(short).replace("\\", "\\\\")

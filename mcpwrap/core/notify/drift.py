@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-# By the path of a file, a mark of each server in it that was told.
+# Marks of the reported servers of each file, by its path.
 ReportedByPath = Mapping[str, frozenset[str]]
 
-_TELLS = {"raw", "drifted"}
+_REPORTED_STATES = {"raw", "drifted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class DriftItem:
     agents: tuple[str, ...]
     path: str
     state: Literal["raw", "drifted", "wrapped", "not understood", "off", "not read"]
-    at: tuple[str, ...] = ()  # the keys that lead to a server, its name last; none of a file
+    at: tuple[str, ...] = ()  # keys of a server's entry, its name last; empty for a file
 
     @property
     def mark(self) -> str:
-        """Return what it is known by. A name may be long, and a text that nothing can encode."""
+        """Return a hash of state and name: a name can be long, and can have lone surrogates."""
         words = "\0".join((self.state, *self.at))
         return hashlib.sha256(words.encode(errors="surrogatepass")).hexdigest()
 
@@ -36,11 +36,11 @@ class DriftReport:
 
 
 def news(seen: Iterable[DriftItem], told: ReportedByPath) -> DriftReport:
-    """Return what of a look was not told before.
+    """Return the items that were not reported before.
 
-    What was wrapped or taken out is forgotten, so it is told again when it is back. Of a file that
-    was not read, or not looked at, nothing is forgotten; and that is told once for good: who reads
-    while an agent writes would else tell of a broken file again and again.
+    A server that was wrapped or removed loses its mark, so it is reported again when it comes back.
+    A file that was not read or not found keeps its marks. That a file was not read is reported
+    once for good: a reader that runs while an agent writes would report a broken file repeatedly.
     """
     new: list[DriftItem] = []
     now = {path: marks for path, marks in told.items() if marks}
@@ -48,11 +48,12 @@ def news(seen: Iterable[DriftItem], told: ReportedByPath) -> DriftReport:
         known = told.get(path, frozenset())
         unread = DriftItem((), path, "not read").mark
         if any(one.state == "not read" for one in sights):
-            kept = known | {unread}
+            reported = known | {unread}
         else:
-            kept = frozenset(one.mark for one in sights if one.state in _TELLS) | (known & {unread})
-        new += [one for one in sights if one.mark in kept - known]
-        now[path] = kept
+            current = frozenset(one.mark for one in sights if one.state in _REPORTED_STATES)
+            reported = current | (known & {unread})
+        new += [one for one in sights if one.mark in reported - known]
+        now[path] = reported
     return DriftReport(tuple(new), {path: marks for path, marks in now.items() if marks})
 
 

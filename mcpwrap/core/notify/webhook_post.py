@@ -1,4 +1,4 @@
-"""Webhook body for a request that waits for approval, and its HMAC signature."""
+"""Webhook body for a pending approval, and its HMAC signature."""
 
 import hashlib
 import hmac
@@ -27,7 +27,7 @@ class AgentPayload(msgspec.Struct, frozen=True):
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Argument without its content: its type, as JSON Schema calls it, and its length."""
+    """Argument without its content: type, as in JSON Schema, and length."""
 
     type: str
     characters: int | None = None
@@ -57,7 +57,7 @@ class WebhookPayload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def posted(pending: Pending, question: Question, *, account: str, machine: str) -> WebhookPayload:
-    """Return what is told of a request: who asks for what, and no value of any argument."""
+    """Return the body for a request: agent, tool and arguments, without the arguments' values."""
     given = _arguments(question)
     shown = {visible(n)[:MAX_NAME_CHARS]: _described(given[n]) for n in sorted(given)[:MAX_NAMES]}
     return WebhookPayload(
@@ -80,13 +80,13 @@ def posted(pending: Pending, question: Question, *, account: str, machine: str) 
 
 
 def signature(key: bytes, at_s: int, body: bytes) -> str:
-    """Return the value of `HEADER`. The time is signed too, so that an old POST can be told."""
+    """Return the value of `HEADER`. It signs the time too, so that an old POST is recognized."""
     mac = hmac.new(key, b"%d." % at_s + body, hashlib.sha256)
     return f"t={at_s},v1={mac.hexdigest()}"
 
 
 def _arguments(question: Question) -> dict[str, Json]:
-    """Return the arguments of a tool or prompt; of other methods the params stand for them."""
+    """Return the arguments of a tool or prompt; for other methods all params."""
     given = question.params.get("arguments", {})
     if "arguments" not in question.params or not isinstance(given, dict):
         return dict(question.params)

@@ -23,7 +23,7 @@ ENDED = "mcpwrap-connect: the server ended: the session has used up its"
 MEMORY = f"{ENDED} 64 MiB (limits, memory) [E-WRAPPER-LIMIT-MEMORY]"
 TASKS = f"{ENDED} 20 processes and threads (limits, tasks) [E-WRAPPER-LIMIT-TASKS]"
 ANNOUNCED = ("OOM killer", "oom-kill")
-MORE = "mcpwrap clients shows them, and why"
+MORE = "mcpwrap clients lists them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB [E-WRAPPER-LIMIT-DISK]"
 
 

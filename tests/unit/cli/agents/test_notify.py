@@ -54,7 +54,7 @@ class Alice:
         who = FileOwner(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
         by = AppliedServers({"git": frozenset()})
         notify.run(who, by, DriftNotifySettings(self.kept, str(self.program)))
-        return [one[3].removesuffix("\nmcpwrap clients shows them, and why") for one in self.shown]
+        return [one[3].removesuffix("\nmcpwrap clients lists them, and why") for one in self.shown]
 
     @property
     def shown(self) -> list[list[str]]:

@@ -78,7 +78,7 @@ def test_each_request_is_shown_once_with_a_link(gate: Gate, make_desktop: MakeDe
     desktop = make_desktop()
     [first] = desktop.await_shown(1)
     assert first[:3] == ["--app-name=mcpwrap", "--", "mcpwrap: a request waits for approval"]
-    assert first[3].startswith("sqlite: write_query\nasked for by an agent of root\n")
+    assert first[3].startswith("sqlite: write_query\nrequested by an agent of root\n")
     assert first[3].endswith("/approval/a")
     gate.tell(mine, msgspec.structs.replace(mine, id="b"))
     assert desktop.await_shown(2)[1][3].endswith("/approval/b")

@@ -17,7 +17,7 @@ from mcpwrap.core.metrics.counters import (
 
 
 def of(*times_us: int, decision: str = "allowed") -> Counts:
-    """Return the counts of decisions that took as long, as a session counts them."""
+    """Return the counts of decisions of these durations, as a session counts them."""
     by_bucket = [0] * BUCKETS
     for us in times_us:
         by_bucket[min(us.bit_length(), BUCKETS - 1)] += 1
@@ -44,7 +44,7 @@ def test_counts_are_added_up() -> None:
         ([10] * 98 + [5000] * 2, 0.99, 8192),
         ([10] * 19 + [5000], 0.95, 16),  # exactly that share
         ([10] * 18 + [5000] * 2, 0.95, 8192),
-        ([1, 10, 100, 1000], 0.0, 2),  # the first that there is
+        ([1, 10, 100, 1000], 0.0, 2),  # the first bucket with a decision
         ([1, 10, 100, 1000], 1.0, 1024),
     ],
 )
@@ -59,7 +59,7 @@ TIMES_US = st.lists(st.integers(0, (1 << (BUCKETS - 1)) - 1), min_size=1)
 
 
 @given(TIMES_US, SHARES)
-def test_that_share_takes_less_than_the_quantile_and_not_half_as_long(
+def test_a_quantile_is_an_upper_bound_within_a_factor_of_two(
     times_us: list[int], share: float
 ) -> None:
     bound_us = of(*times_us).quantile_us(share)
@@ -71,7 +71,7 @@ def test_a_quantile_in_the_last_bucket_has_no_bound() -> None:
     assert of(1 << 40).quantile_us(0.5) == NO_BOUND_US
 
 
-def test_an_average_of_nothing_is_none() -> None:
+def test_a_mean_without_decisions_is_zero() -> None:
     assert (of(10, 20, 60).mean_us(), NOTHING.mean_us()) == (30.0, 0.0)
 
 
@@ -85,18 +85,18 @@ def test_open_and_ended_sessions_are_summed_by_server() -> None:
         ("old", 0, 7),
     ]
     assert stats.servers[0].counts.by_decision == {"allowed": 3, "blocked": 1}
-    assert ended == {"git": of(3, 5), "old": of(7)}  # or it would be counted again
+    assert ended == {"git": of(3, 5), "old": of(7)}  # else it would be counted twice
     assert decode(encode(stats)) == stats
 
 
-def test_what_was_cut_off_is_not_read() -> None:
+def test_a_truncated_text_is_refused() -> None:
     text = encode(stats_of(1.0, {"git": of(3)}, []))
     for end in range(len(text)):
         with pytest.raises(msgspec.MsgspecError):
             decode(text[:end])
 
 
-def test_a_session_that_counts_what_it_likes_spoils_no_other() -> None:
+def test_false_counts_of_one_session_leave_others_readable() -> None:
     most = 2**64 - 1
     taken_over = Counts({"allowed": most}, (most,) * BUCKETS, most)
     stats = stats_of(1.0, {"evil": taken_over}, [("evil", taken_over), ("git", of(3))])

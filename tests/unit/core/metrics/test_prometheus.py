@@ -30,7 +30,7 @@ def of(server: str, decisions: dict[str, int], by_bucket: dict[int, int], sum_us
     return Stats(since=1234.5, servers=(each,))
 
 
-def test_all_that_was_counted_is_there() -> None:
+def test_all_counters_are_in_the_text() -> None:
     text = text_of(
         of("git", {"allowed": 3, "blocked": 0}, {0: 1, 10: 1, BUCKETS - 1: 1}, 9_000_900)
     )
@@ -57,20 +57,20 @@ def test_all_that_was_counted_is_there() -> None:
     ]
 
 
-def test_a_gate_that_nobody_used_has_a_start() -> None:
+def test_an_unused_gate_has_a_start_time() -> None:
     text = text_of(Stats(since=1.0))
     assert samples_of(text) == {("mcpwrap_gate_start_time_seconds", ()): 1.0}
     assert text.count("# HELP") == text.count("# TYPE") == 4
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")))
-def test_no_name_breaks_a_line(server: str) -> None:
-    """The names of servers are harmless; it does not lean on that."""
+def test_names_are_escaped(server: str) -> None:
+    """The names of servers are safe already, but the text does not rely on that."""
     text = text_of(of(server, {"allowed": 1}, {}, 0))
     lines = text.split("\n")
     assert lines.pop() == ""
     assert len(lines) == 8 + 2 + 1 + BUCKETS + 2
-    if server.isascii():  # the parser splits lines as Python does, and not as the format says
+    if server.isascii():  # the parser splits lines as Python does, not as the format requires
         assert samples_of(text)["mcpwrap_sessions", (("server", server),)] == 2
 
 

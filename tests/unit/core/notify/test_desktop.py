@@ -1,4 +1,4 @@
-"""Desktop notifications: no name in one is markup, an escape or a line."""
+"""Desktop notifications: a name cannot add markup, an escape sequence or a line."""
 
 import html
 import re
@@ -19,7 +19,7 @@ NOTIFY_SENDS = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 
 
 def as_notify_send_reads(body: str) -> str:
-    """Return what notify-send makes of a body before it sends it: g_strcompress of GLib."""
+    """Return a body as notify-send sends it: after g_strcompress of GLib."""
     named = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 
     def read(found: re.Match[str]) -> str:
@@ -32,7 +32,7 @@ def as_notify_send_reads(body: str) -> str:
 def test_one_request_is_named_with_a_link_to_it() -> None:
     assert approval_notification([ONE], 1, "alice") == (
         "mcpwrap: a request waits for approval",
-        "sqlite: write_query\nasked for by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
+        "sqlite: write_query\nrequested by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
     )
 
 
@@ -49,9 +49,9 @@ def test_several_are_one_notification() -> None:
         ("<a href='http://evil.test'>approve</a>", "<a href='http://evil.test'>approve</a>"),
         ("<img src=x>", "<img src=x>"),
         ("&lt;b&gt;", "&lt;b&gt;"),
-        (r"\074b\076", r"\074b\076"),  # notify-send would make a tag of it
+        (r"\074b\076", r"\074b\076"),  # notify-send would turn it into a tag
         (r"\033]0;x\007", r"\033]0;x\007"),
-        (r"a\nApproved", r"a\nApproved"),  # and a line of its own of that
+        (r"a\nApproved", r"a\nApproved"),  # and this into a line
         ("a\nApproved\r\n\tb", "a Approved b"),
         ("a\u2028b", "a b"),
         ("ab\u202edc", r"ab\u202edc"),
@@ -73,7 +73,7 @@ def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
 RAW = DriftItem(("claude-code",), "/home/alice/.claude.json", "raw", ("mcpServers", "git"))
 UNREAD = DriftItem(("zed", "cursor"), "/home/alice/.zed", "not read")
 NOT_READ = "/home/alice/.zed (zed, cursor): not read"
-MORE = "mcpwrap clients shows them, and why"
+MORE = "mcpwrap clients lists them, and why"
 
 
 def named(name: str) -> DriftItem:

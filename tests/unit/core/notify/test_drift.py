@@ -19,7 +19,7 @@ UNREAD = DriftItem(("claude-code",), "/f", "not read")
 
 
 def after(*looks: list[DriftItem]) -> DriftReport:
-    """Return what the last of these looks found."""
+    """Return the new items of the last scan."""
     told: ReportedByPath = {}
     found = DriftReport((), told)
     for look in looks:
@@ -42,7 +42,7 @@ def after(*looks: list[DriftItem]) -> DriftReport:
         ([[sight("a")], [sight("a", "wrapped")], [sight("a")]], [sight("a")]),
         ([[sight("a"), sight("b")], [sight("b")], [sight("a"), sight("b")]], [sight("a")]),
         ([[sight("a")], [sight("a", "drifted")]], [sight("a", "drifted")]),
-        # Not looked at, or not there just then, is not wrapped.
+        # A file that was not scanned, or was missing, is not wrapped.
         ([[sight("a")], [], [sight("a")]], []),
         ([[sight("a")], [sight("b", path="/g")], [sight("a")]], []),
         ([[UNREAD]], [UNREAD]),
@@ -50,16 +50,16 @@ def after(*looks: list[DriftItem]) -> DriftReport:
         ([[sight("a")], [UNREAD], [sight("a")]], []),
         ([[UNREAD], [sight("a")]], [sight("a")]),
         ([[UNREAD], [sight("a")], [UNREAD]], []),  # once for good
-        # What joins keys is no part of them to confuse.
+        # The separator of keys cannot be confused with a part of one.
         ([[sight("b", key="a\0")], [sight("\0b", key="a")]], []),
         ([[sight("\ud800")]], [sight("\ud800")]),
     ],
 )
-def test_what_is_new(looks: list[list[DriftItem]], new: list[DriftItem]) -> None:
+def test_new_items(looks: list[list[DriftItem]], new: list[DriftItem]) -> None:
     assert list(after(*looks).new) == new
 
 
-def test_nothing_is_kept_of_a_file_without_such_servers() -> None:
+def test_no_marks_for_a_file_without_unwrapped_servers() -> None:
     assert after([sight("a")], [sight("a", "wrapped")]).told == {}
     assert set(after([sight("a")], [sight("b", path="/g")]).told) == {"/f", "/g"}
     assert all(len(mark) == 64 for mark in after([sight("a" * 10_000)]).told["/f"])

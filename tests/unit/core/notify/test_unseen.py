@@ -1,4 +1,4 @@
-"""New pending requests: each is announced once, however often the list comes."""
+"""New pending requests: each is announced once, also when the list is sent repeatedly."""
 
 import msgspec
 
@@ -15,20 +15,20 @@ def pending(*ids: str) -> list[Pending]:
     return [msgspec.structs.replace(ONE, id=id_) for id_ in ids]
 
 
-def test_only_what_did_not_wait_before_is_new() -> None:
+def test_only_requests_that_were_not_pending_are_new() -> None:
     newcomers = UnseenItems()
     listed = "ab", "abc", "cb", "", "c"
     found = [[one.id for one in newcomers.unseen(pending(*ids))] for ids in listed]
     assert found == [["a", "b"], ["c"], [], [], ["c"]]
 
 
-def test_what_is_asked_again_is_not_new() -> None:
+def test_a_repeated_request_is_not_new() -> None:
     newcomers = UnseenItems()
     [one] = newcomers.unseen(pending("a"))
     assert newcomers.unseen([msgspec.structs.replace(one, times=2)]) == []
 
 
-def test_it_is_known_what_waits() -> None:
+def test_the_last_pending_requests_are_known() -> None:
     newcomers = UnseenItems()
     assert not newcomers.was_pending("a")
     newcomers.unseen(pending("a"))

@@ -73,7 +73,7 @@ def test_everything_is_named() -> None:
             },
         ),
         (
-            # names inside a value are the agent's to choose, and can be what it is to keep
+            # the agent chooses names inside a value, and they can be secret
             {"arguments": {"env": {"hunter2": "x"}, "list": ["hunter2", ["hunter2"]]}},
             {"env": {"type": "object", "keys": 1}, "list": {"type": "array", "items": 2}},
         ),
@@ -91,19 +91,19 @@ def test_an_argument_is_its_name_its_type_and_its_length(
     assert b"hunter2" not in text
 
 
-def test_of_many_arguments_some_are_left_out_and_counted() -> None:
+def test_arguments_over_the_limit_are_counted() -> None:
     body = told({"arguments": {f"{number:03}": 1 for number in range(MAX_NAMES + 7)}})
     assert len(body.arguments) == MAX_NAMES
     assert body.arguments_left_out == 7
 
 
-def test_a_name_is_not_endless_and_two_that_look_the_same_are_counted() -> None:
+def test_names_are_cut_and_equal_ones_counted() -> None:
     body = told({"arguments": {"a" * 200: 1, "a" * 300: 1}})
     assert [len(name) for name in body.arguments] == [MAX_NAME_CHARS]
     assert body.arguments_left_out == 1
 
 
-def test_a_uri_is_told_without_what_may_be_a_key() -> None:
+def test_a_uri_has_no_query() -> None:
     pending = msgspec.structs.replace(PENDING, target="https://me:pw@x.example/a?token=hunter2#b")
     assert told({}, pending).target == "https://x.example/a"
 
@@ -120,7 +120,7 @@ def is_genuine() -> Callable[[str, bytes, str], bool]:
     return names["is_genuine"]
 
 
-def test_what_is_signed_is_what_the_manual_checks(
+def test_the_manuals_function_verifies_the_signature(
     is_genuine: Callable[[str, bytes, str], bool],
 ) -> None:
     now_s, body = int(time.time()), b'{"id":"k3b7"}'
@@ -129,7 +129,7 @@ def test_what_is_signed_is_what_the_manual_checks(
     assert not is_genuine(good, body + b" ", KEY)
     assert not is_genuine(good, body, KEY[:-1] + "0")
     assert not is_genuine(good.replace(f"t={now_s}", f"t={now_s - 1}"), body, KEY)
-    assert not is_genuine(signature(KEY.encode(), now_s - 400, body), body, KEY)  # kept, and sent
+    assert not is_genuine(signature(KEY.encode(), now_s - 400, body), body, KEY)  # a replay
 
 
 def test_the_signature_does_not_change_between_versions() -> None:
