@@ -35,28 +35,28 @@ _FILE_MODE, _FOLDER_MODE = 0o640, 0o750
 
 @dataclass(slots=True)
 class AuditedSession:
-    """Session that was opened, and is not yet closed in the chain."""
+    """Session that is opened in the chain, and not yet closed."""
 
     session: str
     tally: SharedCounters
     part: int = 1
-    told: int = 0  # the count that the chain last told of
+    told: int = 0  # record count of the last head in the chain
     is_over: bool = False
 
     def head(self) -> ChainHead:
-        """Return how far it has come."""
+        """Return the current head of the session's chain."""
         count, mac = self.tally.head()
         return ChainHead(count, mac.hex())
 
 
 class MasterChain:
-    """Writer of the master chain, for one process alone.
+    """Writer of the master chain, for one process only.
 
-    An event that cannot be written raises OSError, and was not carried out.
+    An event that cannot be written raises OSError, and is not carried out.
     """
 
     def __init__(self, folder: Path, start: Start, version: str) -> None:
-        """Begin an epoch, in a folder of its own below `folder`. Who may read it, the umask says.
+        """Begin an epoch, in a folder of its own below `folder`; the umask decides who can read it.
 
         Raises:
             OSError: the folder or the first record cannot be written.
@@ -73,33 +73,33 @@ class MasterChain:
                 epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid()
             )
             self._write(began)
-        except OSError:  # then nothing is there, and the epoch is begun again
+        except OSError:  # leave nothing behind, so that the epoch can be begun again
             (self._folder / records.MASTER).unlink(missing_ok=True)
             self._folder.rmdir()
             raise
 
     @property
     def count(self) -> int:
-        """Return how many records the chain has."""
+        """Return the number of records of the chain."""
         return self._file.chain.count
 
     @property
     def mac(self) -> str:
-        """Return the MAC of the last of them."""
+        """Return the MAC of the last record."""
         return self._file.chain.mac.hex()
 
     def open(
         self, server: str, uid: int, pid: int, tally: SharedCounters
     ) -> tuple[AuditedSession, bytearray, int]:
-        """Begin a session; return it, the key of its chain, and its file, open for appending.
+        """Open a session; return it, the key of its chain, and its file, open for appending.
 
         Raises:
-            OSError: it cannot be written down.
+            OSError: the session cannot be recorded.
         """
         self._sessions += 1
         session = f"{self.epoch}-{self._sessions}"
         key = self._file.chain.child_key(session)
-        # In this order: a file that the chain does not tell of is nobody's.
+        # In this order: verification reports a file of a session that is not in the chain.
         self._write(SessionOpened(session=session, server=server, uid=uid, pid=pid))
         self._open[session] = entry = AuditedSession(session, tally)
         try:
@@ -109,23 +109,23 @@ class MasterChain:
             raise
 
     def is_full(self, entry: AuditedSession) -> bool:
-        """Say whether a session has filled its file, whatever it says itself, or has none."""
+        """Return whether a session's file is full, by its size on disk, or missing."""
         path = self._path(entry)
         return not path.exists() or path.stat().st_size >= MAX_PART_BYTES
 
     def next_part(self, entry: AuditedSession) -> int:
-        """Return the file in which a session goes on.
+        """Return the next file of a session.
 
         Raises:
-            OSError: it cannot be made, or not be written down.
+            OSError: the file cannot be created or recorded.
         """
-        if self._path(entry).exists():  # or the last time its file could not be made
+        if self._path(entry).exists():  # else it is recorded already, and could not be created
             self._write(SessionPart(session=entry.session, part=entry.part + 1, head=entry.head()))
             entry.part += 1
         return self._create(records.part_file(entry.session, entry.part))
 
     def policy(self, digest: str) -> None:
-        """Write down that another policy holds.
+        """Record that another policy is in force.
 
         Raises:
             OSError: it cannot be written.
@@ -133,7 +133,7 @@ class MasterChain:
         self._write(PolicyInForce(digest=digest))
 
     def answered(self, answered: ApprovalAnswered) -> None:
-        """Write down what somebody answered, or tried to.
+        """Record an answer to an approval question, or a refused attempt.
 
         Raises:
             OSError: it cannot be written.
@@ -141,13 +141,13 @@ class MasterChain:
         self._write(answered)
 
     def close(self, entry: AuditedSession) -> None:
-        """Write down that a session is over; if that cannot be written, `catch_up` does later."""
+        """Record the end of a session; if that fails, `catch_up` retries."""
         entry.is_over = True
         with suppress(OSError):
             self._close(entry)
 
     def catch_up(self) -> bool:
-        """Write down how far sessions have come; say whether there was anything to write.
+        """Record the heads of all sessions; return whether an event was written.
 
         Raises:
             OSError: it cannot be written.
@@ -164,7 +164,7 @@ class MasterChain:
         return self.count > before
 
     def end(self) -> None:
-        """Write down that this epoch is over, and with it all sessions.
+        """Record the end of this epoch and of all its sessions.
 
         Raises:
             OSError: it cannot be written.
@@ -175,7 +175,7 @@ class MasterChain:
         self._write(EpochEnded())
 
     def forget(self) -> None:
-        """In a child: lose the key of the chain, and what other sessions share with us."""
+        """In a child: erase the key of the chain, and unmap other sessions' counters."""
         self._file.chain.forget()
         for entry in self._open.values():
             entry.tally.close()
@@ -185,7 +185,7 @@ class MasterChain:
         self._write(SessionClosed(session=entry.session, head=head))
         del self._open[entry.session]
         entry.tally.close()
-        # A session without a record leaves no file. By the file: a session may say what it likes.
+        # A session without a record leaves no file. By its size: a session can claim any count.
         with suppress(OSError):
             if not self._path(entry).stat().st_size:
                 self._path(entry).unlink()

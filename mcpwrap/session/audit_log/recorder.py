@@ -1,4 +1,4 @@
-"""Audit writer of one session: each decision is recorded before it is carried out."""
+"""Recorder of one session: writes each decision before it is carried out."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 
-# What either side can send without end, and is refused: else it would fill the disk for all.
+# Refused messages that either side can send in any number; unlimited, they would fill the disk.
 _NOISE = frozenset({"malformed", "unknown", "dropped", "limited"})
 _MAX_NOISE_PER_S = 20
 
@@ -27,13 +27,13 @@ class RecordedSession:
 
 
 class Recorder:
-    """Audit writer for one thread at a time. `policy` is the digest of the policy in force."""
+    """Recorder for one thread at a time. `policy` is the digest of the policy in force."""
 
     def __init__(
         self,
         about: RecordedSession,
         file: ChainedFile,
-        keeper: ParamsEncoder,
+        encoder: ParamsEncoder,
         tally: SharedCounters,
         next_part: Callable[[], int | None],
     ) -> None:
@@ -41,7 +41,7 @@ class Recorder:
         self.policy = ""
         self.about = about
         self._file = file
-        self._keeper = keeper
+        self._encoder = encoder
         self._tally = tally
         self._next_part = next_part
         self._unrecorded = self._left_out = 0
@@ -49,15 +49,15 @@ class Recorder:
         self._arrived_ns = 0
 
     def arrived(self) -> None:
-        """Take note that the messages that are judged next have just come."""
+        """Note the arrival time of the messages that are judged next."""
         self._arrived_ns = time.monotonic_ns()
 
     def write(self, decided: AuditedDecision) -> bool:
-        """Write it down; say whether it is written: what is not may not be carried out."""
+        """Record a decision; return whether it was written: if not, it may not be carried out."""
         us = (time.monotonic_ns() - self._arrived_ns) // 1000
         if decided.decision in _NOISE and not self._quota.admits(time.monotonic()):
             self._tally.count(decided.decision, us)
-            return True  # it is refused, and the next record tells how many were
+            return True  # the message is refused, and the next record has the count of these
         if not self._has_room() or not self._file.append(encode(self._record(decided, us))):
             self._unrecorded += 1
             self._tally.count("unrecorded", us)
@@ -77,7 +77,7 @@ class Recorder:
         return True
 
     def _record(self, decided: AuditedDecision, us: int) -> Record:
-        kept = self._keeper.encode(decided.params)
+        stored = self._encoder.encode(decided.params)
         self._left_out += self._quota.take_left_out()
         return Record(
             n=self._file.chain.count,
@@ -100,9 +100,9 @@ class Recorder:
             shown=decided.shown,
             by=cut(decided.by),
             us=us,
-            hash=kept.hash,
-            sealed=kept.sealed,
-            plain=kept.plain,
+            hash=stored.hash,
+            sealed=stored.sealed,
+            plain=stored.plain,
             torn=self._file.torn,
             unrecorded=self._unrecorded,
             left_out=self._left_out,

@@ -1,4 +1,4 @@
-"""Sandbox of a server (Landlock, seccomp), closed between fork and exec, beyond its unit's."""
+"""Sandbox of a server (Landlock, seccomp) in addition to its unit's, closed before execve(2)."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.seccomp import wrapped_server
 
-# The cgroup tree, by which it could leave its session; what the supervisor holds; our folders.
+# The cgroup tree, where it could leave its session; the supervisor's credentials; our folders.
 _SHUT = frozenset({"/sys/fs/cgroup", "/run/credentials", "/run/mcpwrap"})
 
 
@@ -16,15 +16,15 @@ _SHUT = frozenset({"/sys/fs/cgroup", "/run/credentials", "/run/mcpwrap"})
 class Sandbox:
     """Settings of the sandbox that differ from session to session."""
 
-    own_folder: str  # the one below /run/mcpwrap that stays open
-    may_be_degraded: bool  # root wrote that a kernel without Landlock will do
+    own_folder: str  # the folder below /run/mcpwrap that stays accessible
+    may_be_degraded: bool  # root allowed a kernel without Landlock
 
 
 def close(sandbox: Sandbox, *, keep_fd: int, as_fd: int) -> None:
-    """Leave no descriptor over `as_fd`, which is `keep_fd` until the exec; and no way out.
+    """Close the sandbox. `keep_fd` becomes `as_fd` until the exec; all above it are closed.
 
     Raises:
-        OSError: the kernel refused a part of it, or has no Landlock and must have.
+        OSError: the kernel refused a part of it, or lacks Landlock where that is required.
     """
     if keep_fd != as_fd:
         os.dup2(keep_fd, as_fd, inheritable=False)

@@ -1,6 +1,6 @@
-"""Start of a server in two parts: fork and close the sandbox; and later, on request, exec.
+"""Start of a server in two steps: fork and close the sandbox; later, on request, exec.
 
-The first takes 20 ms, most of them for the kernel to move a process into its cgroup, so a caller
+The first step takes 20 ms, most of it for the kernel to move a process into its cgroup, so a caller
 prepares one process ahead. The caller is single-threaded.
 """
 
@@ -22,10 +22,10 @@ from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.launch import sandbox
 from mcpwrap.session.launch.sandbox import Sandbox
 
-_HEADER = struct.Struct("II")  # bytes of the program that follows; its umask
+_HEADER = struct.Struct("II")  # size of the encoded program that follows, in bytes; its umask
 _REPORT = struct.Struct("ii")
-_READY = b"+"  # said just before execve(2), which closes the channel if it succeeds
-_EXEC_FAILED = 127  # as in a shell; nobody sees it, the report says more
+_READY = b"+"  # sent just before execve(2), which closes the channel if it succeeds
+_EXEC_FAILED = 127  # as in a shell; not used, since the report has more
 _CHANNEL_FD = 3
 
 
@@ -39,7 +39,7 @@ class Program:
     env: Mapping[str, str]
 
     def encode(self) -> bytes:
-        """Return it as bytes."""
+        """Return the program as bytes."""
         variables = [f"{name}={value}" for name, value in self.env.items()]
         texts = [self.cwd, self.command, str(len(self.args)), *self.args, *variables]
         return "\0".join(texts).encode()
@@ -58,7 +58,7 @@ class SpawnError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class PreparedProcess:
-    """Pre-forked process that waits in its sandbox for a program. It knows no session's secret.
+    """Pre-forked process that waits in its sandbox for a program. It has no secret of a session.
 
     It ends when its `channel` is closed.
     """
@@ -67,42 +67,49 @@ class PreparedProcess:
     channel: socket.socket
 
     def run(self, program: Program, stdio: tuple[int, int, int], umask: int) -> None:
-        """Let it become the program, with these descriptors as 0, 1 and 2, and this umask(2).
+        """Execute the program in it, with these descriptors as 0, 1 and 2, and this umask(2).
 
         Raises:
             SpawnError: any step up to and including execve(2) failed. The process has ended.
         """
         text = program.encode()
-        said = b""
+        received = b""
         with self.channel:
-            with suppress(ConnectionError):  # it has ended before, and has said why
+            with suppress(ConnectionError):  # it has ended, and has reported why
                 fd_passing.send(self.channel, _HEADER.pack(len(text), umask), list(stdio))
                 self.channel.sendall(text)
             with suppress(ConnectionError):
-                said = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
-        report = said.removeprefix(_READY)
+                received = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
+        report = received.removeprefix(_READY)
         if len(report) == _REPORT.size:
             raise _explained(program, *_REPORT.unpack(report))
-        if said != _READY:
-            raise SpawnError("the process that was to become the server has ended")
+        if received != _READY:
+            raise SpawnError("the server's pre-forked process has ended [E-SESSION-SERVER-START]")
 
 
 def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
     if (stage, error_number) == (1, errno.EOPNOTSUPP):
-        return SpawnError("this kernel has no Landlock; `allow_degraded = true` does without")
+        return SpawnError(
+            "this kernel has no Landlock; `allow_degraded = true` runs without it "
+            "[E-SESSION-NO-LANDLOCK]"
+        )
     if (stage, error_number) == (3, errno.ENOENT) and (name := _interpreter(program)):
-        return SpawnError(f"cannot start {program.command}: {name}, its interpreter, is not there")
+        return SpawnError(
+            f"cannot start {program.command}: its interpreter {name} does not exist "
+            "[E-SESSION-NO-INTERPRETER]"
+        )
     what = (
         "join its cgroup",
         "close its sandbox",
         f"enter {program.cwd}",
         f"start {program.command}",
     )
-    return SpawnError(f"cannot {what[stage]}: {os.strerror(error_number)}")
+    why = os.strerror(error_number)
+    return SpawnError(f"cannot {what[stage]}: {why} [E-SESSION-SERVER-START]")
 
 
 def _interpreter(program: Program) -> str:
-    """Return what the first line of a script names, which is what execve(2) did not find."""
+    """Return the missing interpreter of a script, which execve(2) did not find."""
     name = shebang.interpreter(Path(program.command))
     return name if name.startswith("/") and not Path(name).exists() else ""
 
@@ -111,7 +118,7 @@ def prepare(box: Sandbox, leaf: Leaf) -> PreparedProcess:
     """Fork a process that enters its own session, cgroup and sandbox, and waits.
 
     Raises:
-        OSError: there can be no more processes. What goes wrong later, `run` tells.
+        OSError: fork(2) failed. Later failures are raised by `run`.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
@@ -151,10 +158,10 @@ def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
 
 
 def _await_program(channel: socket.socket) -> Program:
-    """Wait for what is to be run; put its descriptors and umask in place, and leave the channel."""
+    """Wait for the program; install its descriptors and umask, and detach the channel."""
     header, fds = fd_passing.receive(channel, _HEADER.size)
     if len(header) < _HEADER.size:
-        os._exit(0)  # never wanted
+        os._exit(0)  # no session came
     size, umask = _HEADER.unpack(header)
     text = channel.recv(size, socket.MSG_WAITALL)
     channel.detach()

@@ -1,7 +1,7 @@
-"""Blocking relay of bytes between descriptors that other processes may have made, in one direction.
+"""Blocking relay of bytes in one direction, between descriptors that other processes may share.
 
-Nothing changes the flags of a descriptor: every process with the same open file shares them. A
-descriptor that its owner made non-blocking is waited for.
+The flags of a descriptor are not changed, because every process with the same open file shares
+them. A descriptor that its owner made non-blocking is polled.
 """
 
 import errno
@@ -9,13 +9,13 @@ import os
 import select
 from collections.abc import Callable
 
-# The other end broke, or there never was one: a stream that its owner did not connect.
+# The other end broke, or was never connected.
 _ENDED = {errno.ECONNRESET, errno.EINVAL, errno.ENOTCONN}
 CHUNK_BYTES = 64 * 1024  # what a Linux pipe holds
 
 
 def read(fd: int) -> bytes:
-    """Return what is there, waiting for it; empty at the end. Also when the other end broke."""
+    """Return the next data, blocking; empty at the end, or if the other end broke."""
     while True:
         try:
             return os.read(fd, CHUNK_BYTES)
@@ -28,13 +28,13 @@ def read(fd: int) -> bytes:
 
 
 def write(fd: int, data: bytes | bytearray) -> None:
-    """Write all of it, waiting where the reader is slow.
+    """Write all data, blocking if the reader is slow.
 
     Raises:
-        BrokenPipeError: nobody reads any more.
+        BrokenPipeError: the other end has no reader any more.
     """
     done = _write_some(fd, data)
-    if done == len(data):  # as nearly always
+    if done == len(data):  # the usual case
         return
     rest = memoryview(data)[done:]
     while rest:
@@ -50,7 +50,7 @@ def _write_some(fd: int, data: bytes | bytearray | memoryview) -> int:
 
 
 def relay_each(from_fd: int, deliver: Callable[[bytes], None]) -> None:
-    """Give each piece that arrives to `deliver`, until the source ends."""
+    """Pass each piece that arrives to `deliver`, until the source ends."""
     while chunk := read(from_fd):
         deliver(chunk)
 

@@ -1,4 +1,4 @@
-"""Relay of one session, in both directions: each line is judged by the gate before it goes on."""
+"""Relay of one session, in both directions: the gate judges each line before it is forwarded."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ class GateRelay:
         self._agent_has_left = False
 
     def from_agent(self, fd: int) -> None:
-        """Judge what the agent says, until it ends.
+        """Judge and relay the agent's lines, until its stream ends.
 
         Raises:
             LineTooLongError: a line is over the bound.
@@ -49,7 +49,7 @@ class GateRelay:
         self._to_server.close()
 
     def from_server(self, fd: int, how_it_ended: Callable[[], str]) -> None:
-        """Judge what the server says, until it ends; then answer what it has left open.
+        """Judge and relay the server's lines until they end; then answer the unanswered requests.
 
         Raises:
             LineTooLongError: a line is over the bound.
@@ -62,7 +62,7 @@ class GateRelay:
         self._to_agent.close()
 
     def _server_ended(self, why: str) -> None:
-        if self._agent_has_left:  # it wants no answers any more
+        if self._agent_has_left:  # it reads no more responses
             return
         with self._judging:
             self._get_ready()
@@ -70,21 +70,21 @@ class GateRelay:
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def handle_outcome(self, outcome: ApprovalOutcome) -> None:
-        """Do what follows from the answer to a request that is held."""
+        """Handle the outcome of a held request."""
         with self._judging:
             self._get_ready()
             actions = self._gate.handle_outcome(outcome)
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def tick(self) -> None:
-        """Do what is to be done because time has passed."""
+        """Run the actions that have become due."""
         with self._judging:
             self._get_ready()
             actions = self._gate.tick()
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def due_in_s(self) -> float | None:
-        """Return after how long `tick` has something to do; None if nothing is held."""
+        """Return the time until `tick` has work to do; None if no request is held."""
         with self._judging:
             self._gate.at(time.monotonic())
             return self._gate.due_in_s()
@@ -99,11 +99,11 @@ class GateRelay:
         self._gate.at(time.monotonic())
 
     def _do(self, actions: list[Action], *, to_agent: Write, to_server: Write) -> None:
-        """Do it all, with one write for each side."""
+        """Carry out the actions, with one write for each side."""
         for_agent, for_server = [], []
         for action in actions:
             match action:
-                case ToAgent(line=line):  # by name: one look-up less, for each message
+                case ToAgent(line=line):  # by keyword: one look-up less for each message
                     for_agent.append(line)
                 case ToServer(line=line):
                     for_server.append(line)
@@ -118,10 +118,10 @@ class GateRelay:
 
 
 def _blocks(fd: int) -> Iterator[list[bytes]]:
-    """Give all whole lines that are there, as often as there are some."""
+    """Yield all complete lines that are available, whenever there are some."""
     buffer = LineBuffer()
     while chunk := copy.read(fd):
-        # Through a function, so that no name here keeps the block, of 64 MiB at worst, beside it.
+        # In a function, so that no variable here keeps the block, of up to 64 MiB, alive.
         if lines := _split(buffer.feed(chunk)):
             yield lines
     if rest := buffer.rest():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mcpwrap.session.relay import copy
 
-MAX_PUT = 256  # refusals that wait for a reader; beyond, whoever is refused waits too
+MAX_PUT = 256  # queued refusals; over this the thread that adds one waits for the reader
 
 
 class MessageWriter:
@@ -24,7 +24,7 @@ class MessageWriter:
         self._waiting: deque[bytes] = deque()
 
     def write(self, data: bytes) -> None:
-        """Write, waiting where the reader is slow: the stream whose sink this is."""
+        """Write, blocking if the reader is slow: for the stream that leads to this descriptor."""
         with self._turn:
             if self._waiting:
                 self._flush()
@@ -33,9 +33,9 @@ class MessageWriter:
             self._catch_up()
 
     def put(self, data: bytes) -> None:
-        """Write, or leave it to whoever is writing: an answer to the other stream's sender.
+        """Write, or queue for the thread that is writing: for replies to the other stream's sender.
 
-        A sender that is not read from would otherwise not be able to read either.
+        If this blocked, the sender's stream would not be read until it reads its replies.
         """
         self._waiting.append(data)
         if len(self._waiting) > MAX_PUT:
@@ -44,7 +44,7 @@ class MessageWriter:
         self._catch_up()
 
     def close(self) -> None:
-        """Write what waits, and close."""
+        """Write the queue, and close."""
         with self._turn:
             self._flush()
             if self._is_open:
@@ -52,7 +52,7 @@ class MessageWriter:
                 os.close(self._fd)
 
     def _catch_up(self) -> None:
-        """Write what was put while the turn was another's, who had looked already."""
+        """Write what was queued after the writing thread had last looked at the queue."""
         while self._waiting and self._turn.acquire(blocking=False):
             try:
                 self._flush()

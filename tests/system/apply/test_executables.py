@@ -228,7 +228,7 @@ def test_a_missing_interpreter_is_named(machine: Machine) -> None:
     machine.announce("mcpwrap@a")
     assert f"a: program: {name}" in machine.as_root("mcpwrap doctor a", status=1).out
     refused = machine.as_user("alice", "mcpwrap-connect a </dev/null", status=70)
-    assert f"{TOP}/bin/python9, its interpreter, is not there" in refused.err
+    assert f"its interpreter {TOP}/bin/python9 does not exist" in refused.err
     machine.as_root(f"ln -s /usr/bin/python3 {TOP}/bin/python9")
     assert machine.apply().strip() == "nothing to do"
     with machine.session("a") as session:

@@ -262,7 +262,7 @@ def test_a_call_that_a_server_may_read_otherwise_does_not_reach_it(odd: Machine)
 
 def left_out(notes: list[str]) -> int:
     """Return how many lines the journal says it does not have."""
-    counts = [re.search(r"(\d+) lines were left out here", note) for note in notes]
+    counts = [re.search(r"(\d+) lines omitted here", note) for note in notes]
     return sum(int(count[1]) for count in counts if count)
 
 

@@ -18,12 +18,12 @@ def ledger_in(folder: Path) -> MasterChain:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return the names of the files of the epoch."""
+    """Return the file names of the epoch."""
     return {path.name for path in (folder / records.folder_of(EPOCH)).iterdir()}
 
 
 def events_in(folder: Path) -> list[MasterEvent]:
-    """Return the master chain, each record of which has to be right."""
+    """Return the events of the master chain; each record must be authentic."""
     chain = Chain(records.start_of(ROOT_KEY, EPOCH).key)
     text = (folder / records.folder_of(EPOCH) / records.MASTER).read_bytes()
     lines = [line for line in text.splitlines(keepends=True) if chain.accepts(line)]
@@ -31,7 +31,7 @@ def events_in(folder: Path) -> list[MasterEvent]:
 
 
 def told(event: MasterEvent) -> dict[str, object]:
-    """Return what an event says, without when, and in which process the gate began."""
+    """Return the fields of an event, without its times and the gate's PID."""
     said: dict[str, object] = msgspec.to_builtins(event)
     without = {"at", "up", *({"pid"} if said["what"] == "began" else ())}
     return {key: value for key, value in said.items() if key not in without}

@@ -1,4 +1,4 @@
-"""A file that can no longer grow, as on a full disk, and one that can again."""
+"""Chained file that can no longer grow, as on a full disk, and that can grow again."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ def opened(path: Path) -> ChainedFile:
 
 
 def in_child(story: Callable[[], None]) -> None:
-    """Act a story in a process of its own: it changes what the process may write."""
+    """Run a test in a process of its own, because it sets a resource limit."""
     if (pid := os.fork()) == 0:
         status = 1
         try:
@@ -30,12 +30,12 @@ def in_child(story: Callable[[], None]) -> None:
 
 
 def let_files_grow_to(size: int) -> None:
-    """Source: RLIMIT_FSIZE of setrlimit(2); Python ignores the signal, so that it is an error."""
+    """Source: RLIMIT_FSIZE of setrlimit(2); Python ignores the signal, so write(2) fails."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 def records_of(text: bytes) -> list[bytes]:
-    """Return the lines that are the next record of the chain."""
+    """Return the lines that the chain accepts as its next record."""
     chain = Chain(KEY)
     return [line for line in text.splitlines(keepends=True) if chain.accepts(line)]
 
@@ -50,8 +50,8 @@ def test_records_are_lines_of_one_chain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 1, 7, 30, 48])
-def test_a_line_that_is_cut_off_is_none_and_what_follows_is(tmp_path: Path, room: int) -> None:
-    """`room` bytes of the second line still go on the disk: with 48, all but its newline."""
+def test_a_truncated_line_is_not_a_record_and_the_next_line_is(tmp_path: Path, room: int) -> None:
+    """The disk has room for `room` bytes of the second line: with 48, for all but its newline."""
     path = tmp_path / "x"
 
     def story() -> None:
@@ -76,16 +76,16 @@ def test_a_line_that_is_cut_off_is_none_and_what_follows_is(tmp_path: Path, room
         assert len(gap) - 2 == room
         assert second.startswith(b'{"n":1,"torn":%d,' % room)
     else:
-        assert gap == b""  # nothing was begun
+        assert gap == b""  # no byte was written
     assert text.endswith(second + third)
 
 
-def test_a_second_line_that_is_cut_off_is_counted_with_the_first(tmp_path: Path) -> None:
+def test_several_truncated_lines_are_counted_together(tmp_path: Path) -> None:
     path = tmp_path / "x"
 
     def story() -> None:
         file = opened(path)
-        for room in (5, 5 + 1, 5 + 2, 5 + 20):  # in `!`, after it, and in the line behind it
+        for room in (5, 5 + 1, 5 + 2, 5 + 20):  # in `!`, after it, and in the line after that
             let_files_grow_to(room)
             assert not file.append(b'{"n":0}')
             assert file.torn == room
@@ -99,7 +99,7 @@ def test_a_second_line_that_is_cut_off_is_counted_with_the_first(tmp_path: Path)
     assert record.startswith(b'{"n":0,"torn":25,')
 
 
-def test_it_goes_on_in_another_file(tmp_path: Path) -> None:
+def test_it_continues_in_another_file(tmp_path: Path) -> None:
     file = opened(tmp_path / "1")
     assert file.append(b'{"n":0}')
     fd = os.open(tmp_path / "2", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

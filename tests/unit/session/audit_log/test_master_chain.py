@@ -1,4 +1,4 @@
-"""The audit's master chain, over real files; a full disk is made by a resource limit."""
+"""Master chain of the audit, with real files; a resource limit stands for a full disk."""
 
 import os
 from pathlib import Path
@@ -49,24 +49,26 @@ def test_an_epoch_from_its_beginning_to_its_end(tmp_path: Path) -> None:
     ]
     folder = tmp_path / audit_records.folder_of(EPOCH)
     assert (folder / "1-1.jsonl").read_bytes() == b"x"
-    assert {path.stat().st_mode & 0o137 for path in folder.iterdir()} == {0}  # group: only reads
+    assert {path.stat().st_mode & 0o137 for path in folder.iterdir()} == {
+        0
+    }  # the group can read only
 
 
 def opening_key(records: int) -> bytearray:
-    """Return the key of session 3-1, if it is opened after so many records of the chain."""
+    """Return the key of session 3-1 if it is opened after `count` records of the chain."""
     chain = Chain(audit_records.start_of(ROOT_KEY, EPOCH).key)
     for _ in range(records):
         chain.advance(chain.line(b"{}"))
     return chain.child_key("3-1")
 
 
-def test_nobody_begins_an_epoch_that_has_begun(tmp_path: Path) -> None:
+def test_an_epoch_cannot_be_begun_twice(tmp_path: Path) -> None:
     ledger_in(tmp_path)
     with pytest.raises(FileExistsError):
         ledger_in(tmp_path)
 
 
-def test_the_key_of_an_epoch_is_nowhere_once_it_is_in_use(tmp_path: Path) -> None:
+def test_the_key_of_an_epoch_is_erased_after_its_first_use(tmp_path: Path) -> None:
     start = audit_records.start_of(ROOT_KEY, EPOCH)
     MasterChain(tmp_path, start, "1.2")
     assert start.key == bytes(32)
@@ -83,11 +85,11 @@ def test_a_session_that_cannot_be_opened_leaves_no_file(
     assert names_in(tmp_path) == {"master.jsonl"}
     assert open_fds() == fds
     entry, _, _ = ledger.open("git", 1000, 77, SharedCounters())
-    assert entry.session == "3-2"  # a name is never given twice
+    assert entry.session == "3-2"  # a name is not used twice
     assert names_in(tmp_path) == {"master.jsonl", "2-1.jsonl"}
 
 
-def test_a_session_goes_on_in_its_next_part(
+def test_a_session_continues_in_its_next_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, tally = ledger_in(tmp_path), SharedCounters()
@@ -109,7 +111,7 @@ def test_a_session_goes_on_in_its_next_part(
     ]
 
 
-def test_an_end_that_could_not_be_written_is_written_later(
+def test_an_end_that_could_not_be_recorded_is_recorded_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_in(tmp_path)
@@ -128,12 +130,12 @@ def test_an_end_that_could_not_be_written_is_written_later(
     assert closed == {"what": "closed", "n": 3, "session": "3-1", "head": [4, MAC.hex()]}
 
 
-def test_heads_are_those_of_sessions_that_went_on(tmp_path: Path) -> None:
+def test_heads_are_recorded_for_sessions_with_new_records(tmp_path: Path) -> None:
     ledger = ledger_in(tmp_path)
     one, two, three = tallies = [SharedCounters(), SharedCounters(), SharedCounters()]
     for tally in tallies:
         ledger.open("git", 1000, 77, tally)
-    assert not ledger.catch_up()  # nobody has written anything
+    assert not ledger.catch_up()  # no session has written a record
     one.wrote(1, MAC)
     two.wrote(5, MAC)
     assert ledger.catch_up()
@@ -146,15 +148,15 @@ def test_heads_are_those_of_sessions_that_went_on(tmp_path: Path) -> None:
         {"3-1": [1, MAC.hex()], "3-2": [5, MAC.hex()]},
         {"3-2": [6, MAC.hex()], "3-3": [2, MAC.hex()]},
     ]
-    ledger.end()  # and with it all that is open
+    ledger.end()  # and all open sessions with it
     assert [event["what"] for event in map(told, events_in(tmp_path))][6:] == [
         *["closed"] * 3,
         "ended",
     ]
 
 
-def test_a_session_that_says_it_wrote_nothing_keeps_its_file(tmp_path: Path) -> None:
-    """It was taken over, and would rather that nobody read what it has written."""
+def test_a_session_that_reports_no_records_keeps_its_file(tmp_path: Path) -> None:
+    """An attacker controls it, and tries to have its records removed."""
     ledger, knocked = ledger_in(tmp_path), SharedCounters()
     said_nothing, _, fd = ledger.open("git", 1000, 77, SharedCounters())
     only_knocked, _, _ = ledger.open("git", 1000, 77, knocked)
@@ -164,7 +166,7 @@ def test_a_session_that_says_it_wrote_nothing_keeps_its_file(tmp_path: Path) -> 
     assert names_in(tmp_path) == {"master.jsonl", "1-1.jsonl"}
 
 
-def test_a_part_whose_file_could_not_be_made_is_made_the_next_time(
+def test_a_part_whose_file_could_not_be_created_is_created_on_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_in(tmp_path)
@@ -183,7 +185,7 @@ def test_a_child_has_no_key_and_no_share_in_other_sessions(tmp_path: Path) -> No
     ledger, tally = ledger_in(tmp_path), SharedCounters()
     ledger.open("git", 1000, 77, tally)
     ledger.forget()
-    ledger.policy("12ab")  # written with a key that everybody knows
+    ledger.policy("12ab")  # written with a key of zeros
     assert len(events_in(tmp_path)) == 2
     with pytest.raises(ValueError, match="released"):
         tally.wrote(1, MAC)

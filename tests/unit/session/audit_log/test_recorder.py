@@ -1,4 +1,4 @@
-"""Records of one session, over real files, in parts of bounded size."""
+"""Records of one session, in real files, in parts of bounded size."""
 
 import os
 import time
@@ -21,7 +21,7 @@ ALLOWED = AuditedDecision(sender="agent", method="ping", decision="allowed")
 
 
 class Written:
-    """A recorded session, and its files."""
+    """Recorded session, and its files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class Written:
         return os.open(self._path(self.parts), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def records(self) -> list[list[Record]]:
-        """Return the records in each part, all of which are one chain."""
+        """Return the records in each part; all parts must be one chain."""
         chain, found = Chain(KEY), []
         for part in range(1, self.parts + 1):
             lines = self._path(part).read_bytes().splitlines(keepends=True)
@@ -60,7 +60,9 @@ class Written:
         return self._folder / f"{part}.jsonl"
 
 
-def test_a_record_has_all_that_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_has_all_fields_of_the_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = Written(tmp_path)
     written.recorder.policy = "12ab"
     monkeypatch.setattr(time, "time", lambda: 1234.5)
@@ -89,7 +91,7 @@ def test_a_record_has_all_that_was_decided(tmp_path: Path, monkeypatch: pytest.M
     assert written.tally.counts().by_decision["blocked"] == 1
 
 
-def test_the_time_is_that_since_the_message_came(
+def test_the_duration_begins_at_the_messages_arrival(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(tmp_path)
@@ -103,7 +105,7 @@ def test_the_time_is_that_since_the_message_came(
     assert written.tally.counts().sum_us == 80
 
 
-def test_a_part_that_is_full_is_followed_by_another(
+def test_a_full_part_is_followed_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_PART_BYTES", 500)
@@ -117,7 +119,7 @@ def test_a_part_that_is_full_is_followed_by_another(
     assert all(500 <= size < 800 for size in sizes[:-1])
 
 
-def test_what_has_no_room_is_not_written_and_told_by_the_next(
+def test_the_next_record_counts_decisions_that_could_not_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(tmp_path)
@@ -134,7 +136,7 @@ def test_what_has_no_room_is_not_written_and_told_by_the_next(
     assert (counted["allowed"], counted["unrecorded"]) == (3, 3)
 
 
-def test_what_was_torn_is_told_in_the_same_part(
+def test_the_same_part_reports_an_unfinished_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(tmp_path)
@@ -150,10 +152,10 @@ def test_what_was_torn_is_told_in_the_same_part(
     assert told == [[(0, 0), (10, 1)], [(0, 0)]]
 
 
-def test_of_a_flood_that_is_refused_a_part_is_written(
+def test_some_records_of_a_refused_flood_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And how much was left out; what is allowed, or blocked by a rule, is written each time."""
+    """The rest is counted; a message that is allowed, or blocked by a rule, is always recorded."""
     written, now_s = Written(tmp_path), [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     noise = AuditedDecision(sender="server", method="", decision="malformed")
@@ -170,7 +172,7 @@ def test_of_a_flood_that_is_refused_a_part_is_written(
     assert written.tally.counts().by_decision["malformed"] == 105
 
 
-def test_what_was_left_out_is_told_by_the_next_record_that_is_written(
+def test_the_next_written_record_has_the_count_of_omitted_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(tmp_path)

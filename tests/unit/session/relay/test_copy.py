@@ -17,7 +17,7 @@ MORE_THAN_A_PIPE_HOLDS = b"0123456789abcde\n" * 65_536
 
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
-    """Return the reading and the writing end of a pipe."""
+    """Return the read end and the write end of a pipe."""
     ends = os.pipe()
     yield ends
     close_all(list(ends))
@@ -25,7 +25,7 @@ def pipe() -> Iterator[Pipe]:
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
-    """Return threads for the other end."""
+    """Run threads for the other end."""
     with ThreadPoolExecutor() as threads:
         yield threads
 
@@ -41,7 +41,7 @@ def read_all(fd: int) -> bytes:
 
 
 @pytest.mark.parametrize("blocking", ["blocking", "non-blocking"])
-def test_all_is_passed_on_however_slow_the_reader(
+def test_all_data_is_relayed_to_a_slow_reader(
     pipe: Pipe, pool: ThreadPoolExecutor, blocking: str
 ) -> None:
     source_fd, feed_fd = os.pipe()
@@ -58,17 +58,17 @@ def test_all_is_passed_on_however_slow_the_reader(
 
 
 @pytest.mark.parametrize("blocking", ["blocking", "non-blocking"])
-def test_a_reader_that_is_gone_is_told(pipe: Pipe, blocking: str) -> None:
+def test_a_closed_reader_raises(pipe: Pipe, blocking: str) -> None:
     os.set_blocking(pipe[1], blocking == "blocking")
     os.close(pipe[0])
     with pytest.raises(BrokenPipeError):
         copy.write(pipe[1], b"x")
 
 
-def test_a_peer_that_left_without_reading_is_the_end() -> None:
+def test_a_peer_that_closed_without_reading_is_the_end() -> None:
     ours, theirs = socket.socketpair()
     ours.send(b"unread")
-    theirs.close()  # so the kernel says ECONNRESET
+    theirs.close()  # so the kernel returns ECONNRESET
     with ours:
         assert copy.read(ours.fileno()) == b""
 
@@ -88,12 +88,12 @@ def test_each_piece_is_delivered_in_order(pipe: Pipe) -> None:
     assert pieces == [b"no newline", b"more"]
 
 
-def test_a_stream_that_leads_nowhere_has_ended() -> None:
+def test_an_unconnected_stream_has_ended() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as nowhere:
         assert copy.read(nowhere.fileno()) == b""
 
 
-def test_a_descriptor_that_is_none_is_a_bug() -> None:
+def test_an_invalid_descriptor_is_a_bug() -> None:
     source_fd, feed_fd = os.pipe()
     close_all([source_fd, feed_fd])
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -1,4 +1,4 @@
-"""Two streams and the gate between them, over real pipes."""
+"""Gate between two streams, with real pipes."""
 
 import os
 import socket
@@ -33,12 +33,12 @@ class Counting:
         return LimitExceeded("why", 1.0) if tool == "held" and call_digest else None
 
     def report(self, tool: str, *, failed: bool) -> None:
-        """Take note of nothing."""
+        """Discard the note."""
 
 
 @dataclass
 class Between:
-    """Ends of an agent and a server, held by the test."""
+    """The agent's and the server's ends of the streams, which the test uses."""
 
     agent: socket.socket
     server: socket.socket
@@ -92,7 +92,7 @@ def call(tool: str, request_id: int = 1) -> bytes:
 
 
 def line(end: socket.socket) -> bytes:
-    """Return what comes until a newline, which is the last that came."""
+    """Return the data up to a newline, which must be its last byte."""
     got = bytearray()
     while not got.endswith(b"\n"):
         peeked = end.recv(1 << 20, socket.MSG_PEEK)
@@ -100,7 +100,7 @@ def line(end: socket.socket) -> bytes:
     return bytes(got)
 
 
-def test_what_passes_passes_and_what_does_not_is_answered() -> None:
+def test_allowed_lines_are_forwarded_and_refused_ones_answered() -> None:
     with running(HIDE) as (between, _, _):
         between.agent.sendall(call("y") + call("x", 2) + call("held", 3))
         assert line(between.server) == call("y")
@@ -111,7 +111,7 @@ def test_what_passes_passes_and_what_does_not_is_answered() -> None:
     assert [note.kind for note in between.notes] == ["blocked", "limited", "malformed"]
 
 
-def test_a_new_policy_holds_from_the_next_line() -> None:
+def test_a_new_policy_applies_to_the_next_line() -> None:
     with running(Policy()) as (between, _, _):
         between.agent.sendall(call("x"))
         assert line(between.server) == call("x")
@@ -120,19 +120,19 @@ def test_a_new_policy_holds_from_the_next_line() -> None:
         assert b"rule no-x" in line(between.agent)
 
 
-def test_the_last_line_need_not_be_ended() -> None:
+def test_the_last_line_needs_no_newline() -> None:
     with running(Policy()) as (between, _, _):
         between.agent.sendall(call("x").strip())
         between.agent.shutdown(socket.SHUT_WR)
         assert line(between.server) == call("x")
 
 
-def test_an_agent_that_reads_late_stops_no_call_of_its_own() -> None:
-    """Refusals wait for it; what it may call arrives meanwhile."""
+def test_an_agent_that_reads_late_does_not_block_its_own_calls() -> None:
+    """Refusals are queued; allowed calls are forwarded meanwhile."""
     with running(HIDE) as (between, _, pool):
         big = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}\n'
         sending = pool.submit(between.server.sendall, big % (b"x" * 3_000_000))
-        assert between.agent.recv(1) == b"{"  # the gate is in the middle of it
+        assert between.agent.recv(1) == b"{"  # the gate has written a part of it
         for n in range(50):
             between.agent.sendall(call("x", n))
         between.agent.sendall(call("y", 99))
@@ -142,7 +142,7 @@ def test_an_agent_that_reads_late_stops_no_call_of_its_own() -> None:
         assert [b"no-x" in line(between.agent) for _ in range(50)] == [True] * 50
 
 
-def test_half_a_line_waits_for_its_end() -> None:
+def test_an_incomplete_line_is_kept_until_its_end() -> None:
     with running(Policy()) as (between, _, _):
         between.agent.sendall(call("y") + call("z", 2)[:20])
         assert line(between.server) == call("y")
@@ -150,7 +150,7 @@ def test_half_a_line_waits_for_its_end() -> None:
         assert line(between.server) == call("z", 2)
 
 
-def test_what_a_server_leaves_open_is_answered_before_the_end() -> None:
+def test_unanswered_requests_are_answered_at_the_servers_end() -> None:
     with running(HIDE) as (between, _, _):
         between.ended = "killed by signal 11 (SIGSEGV)"
         between.agent.sendall(call("y", 1) + call("y", 2))
@@ -164,21 +164,21 @@ def test_what_a_server_leaves_open_is_answered_before_the_end() -> None:
     assert [note.kind for note in between.notes] == ["unanswered"]
 
 
-def test_an_agent_that_has_left_is_answered_nothing() -> None:
+def test_an_agent_that_has_left_gets_no_responses() -> None:
     with running(HIDE) as (between, _, _):
         between.agent.sendall(call("y"))
         between.agent.shutdown(socket.SHUT_WR)
         assert line(between.server) == call("y")
-        between.inward.result()  # it hears of the agent's end, and follows
+        between.inward.result()  # it sees the agent's end, and ends too
         between.server.close()
         between.outward.result()
         between.agent.settimeout(0)
-        with pytest.raises(BlockingIOError):  # nothing has come
+        with pytest.raises(BlockingIOError):  # nothing was received
             between.agent.recv(1)
     assert between.notes == []
 
 
-def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_over_the_bound_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpwrap.session.relay.gate_relay.LineBuffer.feed", _too_long)
     agent, ours = socket.socketpair()
     with agent, ours:
@@ -195,7 +195,7 @@ def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def nothing() -> None:
-    """Nobody minds."""
+    """Ignore the write error."""
 
 
 def _too_long(*_: object) -> bytes:

@@ -12,7 +12,7 @@ BIG = b"x" * 1_000_000 + b"\n"
 
 
 def nothing() -> None:
-    """Nobody minds."""
+    """Ignore the write error."""
 
 
 def read_to_end(fd: int) -> bytes:
@@ -20,12 +20,12 @@ def read_to_end(fd: int) -> bytes:
         return file.read()
 
 
-def test_a_put_waits_for_nobody_while_another_writes() -> None:
+def test_a_put_does_not_block_while_another_thread_writes() -> None:
     reader, writer = os.pipe()
     sink = MessageWriter(writer, nothing)
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(sink.write, BIG)
-        assert os.read(reader, 1) == b"x"  # it is in the middle of it, and the pipe is full
+        assert os.read(reader, 1) == b"x"  # it has written a part, and the pipe is full
         for n in range(MAX_PUT):
             sink.put(b"%d\n" % n)
         assert not writing.done()
@@ -34,10 +34,10 @@ def test_a_put_waits_for_nobody_while_another_writes() -> None:
         sink.close()
         lines = text.result().splitlines()
     assert lines[0] == BIG[1:-1]
-    assert lines[1:] == [b"%d" % n for n in range(MAX_PUT)]  # whole, in order, and none lost
+    assert lines[1:] == [b"%d" % n for n in range(MAX_PUT)]  # complete, in order, and none lost
 
 
-def test_a_flood_of_puts_waits_after_all() -> None:
+def test_a_put_blocks_over_the_limit() -> None:
     reader, writer = os.pipe()
     sink = MessageWriter(writer, nothing)
     with ThreadPoolExecutor() as pool:
@@ -53,7 +53,7 @@ def test_a_flood_of_puts_waits_after_all() -> None:
         flooding = pool.submit(flood)
         for _ in range(MAX_PUT):
             went.acquire()
-        assert not went.acquire(timeout=0.1)  # the last one waits for the reader
+        assert not went.acquire(timeout=0.1)  # the last one blocks until the reader reads
         text = pool.submit(read_to_end, reader)
         flooding.result()
         writing.result()
@@ -62,7 +62,7 @@ def test_a_flood_of_puts_waits_after_all() -> None:
 
 
 @pytest.mark.parametrize("how", ["write", "put"])
-def test_a_reader_that_has_left_is_told_once(how: str) -> None:
+def test_a_closed_reader_is_reported_once(how: str) -> None:
     reader, writer = os.pipe()
     told = []
     sink = MessageWriter(writer, lambda: told.append("broken"))
