@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate: the gate: admits sessions, judges their messages, writes the audit."""
+"""RUNS AS mcpwrap-gate: the gate admits sessions, judges their messages and writes the audit."""

@@ -1,7 +1,7 @@
 """Identity of a session's agent, and its authorization by the access list.
 
 An agent connects by its own stub, or by its listener, which accepts HTTP from that agent alone. A
-person who logs in to a remote server talks to its wrapper alone, not to the server.
+login to a remote server reaches the server's wrapper, not the server.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from mcpwrap.linux import accounts
 from mcpwrap.linux.unix_socket import peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
-LISTENERS = "mcpwrap-http"  # the account of all of them
+LISTENERS = "mcpwrap-http"  # the account of all listeners
 APPROVERS = "mcpwrap-approvers"
 LOGIN = "login"
 _MAX_DIGITS = 10
@@ -29,7 +29,7 @@ class AgentIdentity:
     door: Door
 
     def may_use(self, admission: AccessRule) -> bool:
-        """Say whether the access list allows the agent, by the way in which it connects."""
+        """Return whether the access rule allows this kind of connection to the agent."""
         match self.door:
             case "stub":
                 return admission.admits(self.who.uid, self.who.gids)
@@ -41,36 +41,36 @@ class AgentIdentity:
 
 
 def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
-    """Return for whom a peer asks who claims to ask for another, or to log in.
+    """Return the agent identity of a peer whose hello has this claim: an agent's UID, or a login.
 
-    All listeners have one account: which of them it is says its unit, so that one that was taken
-    over asks for its own agent alone, and for its own server.
+    All listeners have one account, and the unit identifies the listener. So an attacker who
+    controls one can open sessions for its own agent and server only.
 
     Raises:
-        ValueError: only a listener may ask for another, and only for its own agent.
+        ValueError: the claim is not a UID, or not from the listener of that agent and server.
     """
     if not claim:
         return AgentIdentity(who, "stub")
     if claim == LOGIN:
         return AgentIdentity(who, "login")
     if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
-        raise ValueError("that is no UID")
+        raise ValueError(f"the value of {session_socket.AGENT} is not a UID")
     unit = f"mcpwrap-http@{server}.{int(claim)}.service"
     if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.unit_of(who.pid) != unit:
-        raise ValueError("only the listener of an agent may ask for one")
+        raise ValueError("only the listener of an agent may open a session for it")
     return AgentIdentity(replace(who, uid=int(claim), gids=frozenset()), "http")
 
 
-def claim_in(said: Mapping[str, str]) -> str:
-    """Return what a hello claims: a UID, that somebody logs in, or "" for nothing.
+def claim_in(variables: Mapping[str, str]) -> str:
+    """Return the claim of a hello: an agent's UID, `LOGIN` for a login, or "" without one.
 
     Raises:
-        ValueError: both, or for whom it says so is none.
+        ValueError: the hello has both, or no value for the UID.
     """
-    claims = [said[session_socket.AGENT]] if session_socket.AGENT in said else []
+    claims = [variables[session_socket.AGENT]] if session_socket.AGENT in variables else []
     if claims in ([""], [LOGIN]):
-        raise ValueError("that is no UID")
-    claims += [LOGIN] if session_socket.LOGIN in said else []
+        raise ValueError(f"the value of {session_socket.AGENT} is not a UID")
+    claims += [LOGIN] if session_socket.LOGIN in variables else []
     if len(claims) > 1:
-        raise ValueError("nobody logs in for another")
+        raise ValueError("a listener cannot request a login")
     return claims[0] if claims else ""

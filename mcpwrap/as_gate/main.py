@@ -16,17 +16,17 @@ GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
 
 
 def main() -> int:
-    """Serve until systemd stops us."""
+    """Serve until systemd stops the gate."""
     prctl.forbid_dumps()
     environ = dict(os.environ)  # noqa: TID251 - a main()
     listener, door = listening_sockets(environ, GATE, APPROVE)
     try:
         audit = AuditWriter()
     except (OSError, ValueError) as error:
-        log_line(f"the audit cannot be written, so nobody is let in: {error}")
+        log_line(f"the audit cannot be begun, so the gate does not start: {error} [E-AUDIT-START]")
         return EXIT_FAILED
     monitor = Monitor(listener, door, Notifier(), Policies(), audit)
-    # Children share the pages of what is loaded by now, and the collector leaves them alone.
+    # Children share the memory pages of all objects so far, and the collector does not touch them.
     gc.freeze()
     monitor.serve()
     return 0

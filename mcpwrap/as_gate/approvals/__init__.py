@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate: approval broker, its connections, authentication and decisions."""
+"""RUNS AS mcpwrap-gate: approval broker, approver connections, authentication and decisions."""

@@ -37,7 +37,7 @@ _ID_BYTES = 4
 
 
 class ApprovalBroker:
-    """Approval broker. A session is identified by the pid of its process."""
+    """Approval broker. A session is identified by the PID of its process."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class ApprovalBroker:
         self._book = ApprovalQueue(lambda: secrets.token_hex(_ID_BYTES))
         self._documents = Documents()
         self.deciding = DecisionExecutor(people, self._book, self._documents, audit, poll)
-        self.deciding.tell = self._tell
+        self.deciding.tell = self._send_notices
         self.answering = ApproverRequestHandler(self.deciding)
 
     def handle(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
-        """Do what a session's packet asks for.
+        """Handle a packet of a session's process.
 
         Raises:
-            ChannelError: no session of ours asks for that.
-            OSError: it cannot be answered.
+            ChannelError: a session's process does not send this packet.
+            OSError: the reply cannot be sent.
         """
         if child.entry is None:
-            raise ChannelError("it may not ask before it has named its server")
+            raise ChannelError("it requested an approval before it named its server")
         match packet:
             case PageRequest():
                 self._hand_page(child)
@@ -76,26 +76,26 @@ class ApprovalBroker:
                 self._answer_in_client(child, hold, now_s, approves=approves)
 
     def is_over(self, child: Child) -> None:
-        """Forget what a session asked."""
+        """Remove the questions of a session that has ended."""
         self._documents.drop_page(child.pid)
         self._book.is_over(child.pid)
         self._changed()
 
     def void(self) -> None:
-        """Have everything that waits judged anew, by another policy."""
-        self._tell(self._book.void())
+        """Have all pending requests judged again, by another policy."""
+        self._send_notices(self._book.void())
         self._changed()
 
     def catch_up(self, now_s: float) -> None:
-        """Tell those who have waited too long, and people of what has changed."""
+        """Expire questions, and send changes to approvers."""
         waiting = len(self._book.entries())
-        self._tell(self._book.expire(now_s))
-        if len(self._book.entries()) < waiting:  # also if those who asked were told to come again
+        self._send_notices(self._book.expire(now_s))
+        if len(self._book.entries()) < waiting:  # also if only suspended requests expired
             self._changed()
         self.answering.show_changes(now_s)
 
     def due_in_s(self, now_s: float) -> float | None:
-        """Return after how long `catch_up` has something to do; None if nothing waits."""
+        """Return the time until `catch_up` has work to do; None if no question is pending."""
         due = [self._book.due_in_s(now_s), self.answering.due_in_s(now_s)]
         return min((one for one in due if one is not None), default=None)
 
@@ -103,7 +103,7 @@ class ApprovalBroker:
         try:
             page = self._documents.page(child.pid)
         except OSError as error:
-            log_line(f"nobody can be asked: {error.strerror}")
+            log_line(f"cannot make a document for an approval: {error.strerror}")
             packets.refuse_page(child.channel)
         else:
             packets.hand_page(child.channel, page)
@@ -124,13 +124,13 @@ class ApprovalBroker:
             expires_s=min(packet.expires_s, self._expires_s(child.server)),
             asked_at=round(time.time(), 3),
         )
-        answer = self._book.ask(child.pid, packet.hold, about, now_s)
-        if isinstance(answer, QueuedQuestion) and answer.is_new:
-            self._documents.keep(answer.id, fd)
+        result = self._book.ask(child.pid, packet.hold, about, now_s)
+        if isinstance(result, QueuedQuestion) and result.is_new:
+            self._documents.keep(result.id, fd)
         else:
             os.close(fd)
-        approval_packets.answer(child.channel, _in_words(answer))
-        if isinstance(answer, QueuedQuestion):
+        approval_packets.answer(child.channel, _response(result))
+        if isinstance(result, QueuedQuestion):
             approval_packets.send_outcome(child.verdicts, None)
         self._changed()
 
@@ -141,28 +141,28 @@ class ApprovalBroker:
     def _answer_in_client(self, child: Child, hold: int, now_s: float, *, approves: bool) -> None:
         policy = self._policies.compiled(child.server)
         if policy is None or not policy.asks_in_client:
-            raise ChannelError("no rule lets the agent's own window answer")
+            raise ChannelError("no rule allows an approval by elicitation")
         entry = self._book.asked_by(child.pid, hold)
         if entry is None:
-            return  # somebody was faster
+            return  # decided meanwhile
         verdict = Verdict.APPROVE if approves else Verdict.DENY
         decide = DecideRequest(
             id=entry.id, digest=entry.about.digest, verdict=verdict, channel=Channel.CLIENT
         )
         self.deciding.carry_out(decide, child.who, entry, now_s, (child.pid, hold))
 
-    def _tell(self, told: list[ApprovalNotice]) -> None:
-        """Tell sessions what became of what they hold; one that does not read is ended."""
+    def _send_notices(self, notices: list[ApprovalNotice]) -> None:
+        """Send the outcomes of held requests to sessions; one that does not read is ended."""
         child_by_pid = {child.pid: child for child in self._family}
-        for one in told:
+        for one in notices:
             child = child_by_pid.get(one.session)
             if child is None:
                 continue
-            news = ports.ApprovalOutcome(
+            outcome = ports.ApprovalOutcome(
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
             try:
-                approval_packets.send_outcome(child.verdicts, news)
+                approval_packets.send_outcome(child.verdicts, outcome)
             except OSError:
                 self._family.kill(child)
 
@@ -171,8 +171,8 @@ class ApprovalBroker:
         self.deciding.has_changes = True
 
 
-def _in_words(answer: AlreadyApproved | QueuedQuestion | QuestionRejected) -> ApprovalResponse:
-    match answer:
+def _response(result: AlreadyApproved | QueuedQuestion | QuestionRejected) -> ApprovalResponse:
+    match result:
         case AlreadyApproved(id_, by):
             return ApprovalResponse("Y", id_, by)
         case QueuedQuestion(id_):

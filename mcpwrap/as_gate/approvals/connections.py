@@ -19,11 +19,11 @@ from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 GROUP, WEB, WEBHOOK = "mcpwrap-approvers", "mcpwrap-web", "mcpwrap-webhook"
 MAX_OF_UID = 16
-MAX_OF_WEB = 64  # the page speaks for everybody
+MAX_OF_WEB = 64  # the page connects for all its users
 MAX_PEOPLE = 128
 # Room for two full lists: the kernel doubles it, up to twice net.core.wmem_max (socket(7)).
 _BUFFER_BYTES = 256 * 1024
-MAX_OTHERS = 64  # who are no approvers: they must not take the door from those
+MAX_OTHERS = 64  # accounts that are not approvers, which must not use up the connections
 
 
 @dataclass(slots=True, eq=False)
@@ -33,26 +33,27 @@ class ApproverConnection:
     socket: socket.socket
     peer: Peer
     is_watching: bool = False
-    is_busy: bool = False  # a proof of theirs is being checked
-    is_stuck: bool = False  # they do not read: they hear nothing more
+    is_busy: bool = False  # a proof is being checked
+    is_stuck: bool = False  # the client does not read, so it is sent no more packets
 
     def has_read_all(self) -> bool:
-        """Say whether nothing of what was sent waits to be read (SIOCOUTQ of tcp(7))."""
+        """Return whether the client has read all packets (SIOCOUTQ of tcp(7))."""
         unread = array.array("i", [0])
         fcntl.ioctl(self.socket, termios.TIOCOUTQ, unread)
         return not unread[0]
 
     @property
     def who(self) -> ApproverIdentity:
-        """Return the account, by the kernel's word."""
+        """Return the account, by peer credentials."""
         return ApproverIdentity(self.peer.uid, self.peer.gids)
 
 
 class ApproverConnections:
     """Connection table of `approve.sock`. Sending never blocks; a slow reader gets no more packets.
 
-    It is not hung up on. Descriptors that were sent and not received count against this account
-    until the reader closes its end, so a client that collects them has to count as connected.
+    Its connection is not closed. Descriptors that were sent and not received count against the
+    gate's account until the reader closes its end, so a client that collects them must count as
+    connected.
     """
 
     def __init__(self, listener: socket.socket, poll: select.poll) -> None:
@@ -63,24 +64,24 @@ class ApproverConnections:
         self._group, self._web_uid, self._webhook_uid = _group(), _uid(WEB), _uid(WEBHOOK)
 
     def rights(self, *, same_uid: bool) -> Rights:
-        """Return what this machine has set up."""
+        """Return the approval settings of this machine."""
         return Rights(self._group, self._web_uid, self._webhook_uid, same_uid)
 
     def listens_at(self, fd: int) -> bool:
-        """Say whether this is the listening socket."""
+        """Return whether this is the listening socket."""
         return fd == self._listener.fileno()
 
     def by_fd(self, fd: int) -> ApproverConnection | None:
-        """Return whose connection that is."""
+        """Return the connection of a descriptor."""
         return self._person_by_fd.get(fd)
 
     def watching(self) -> list[ApproverConnection]:
-        """Return those who hear of every change."""
+        """Return the connections to which every change is sent."""
         return [person for person in self._person_by_fd.values() if person.is_watching]
 
     def accept(self) -> None:
-        """Let somebody in, if there is room."""
-        with suppress(OSError):  # they have left again
+        """Accept a connection, within the limits."""
+        with suppress(OSError):  # the client has closed it
             connection, _ = self._listener.accept()
             connection.settimeout(0.0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
@@ -94,7 +95,7 @@ class ApproverConnections:
             self._poll.register(connection, select.POLLIN)
 
     def receive(self, person: ApproverConnection) -> bytes:
-        """Return a packet of theirs; nothing if they have left."""
+        """Return the next packet; empty if the client has closed the connection."""
         try:
             packet = person.socket.recv(approval_socket.MAX_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -108,7 +109,7 @@ class ApproverConnections:
     def send(
         self, person: ApproverConnection, packet: ToApprover, fds: list[int] | None = None
     ) -> None:
-        """Send a packet, and descriptors with it."""
+        """Send a packet, with descriptors."""
         if person.socket.fileno() < 0 or person.is_stuck:
             return
         try:
@@ -122,13 +123,13 @@ class ApproverConnections:
             self.disconnect(person)
 
     def disconnect(self, person: ApproverConnection) -> None:
-        """Hang up."""
+        """Close a connection."""
         if self._person_by_fd.pop(person.socket.fileno(), None):
             self._poll.unregister(person.socket)
             person.socket.close()
 
     def forget(self) -> None:
-        """In a child: these are the monitor's."""
+        """In a child: drop the monitor's sockets without closing them."""
         self._listener.detach()
         for person in self._person_by_fd.values():
             person.socket.detach()

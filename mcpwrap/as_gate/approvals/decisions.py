@@ -31,7 +31,7 @@ from mcpwrap.core.wire.approval_socket import (
 )
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
-_MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
+_MAX_REFUSALS_PER_S = 10  # that are recorded: any account may try
 
 
 class DecisionExecutor:
@@ -45,9 +45,9 @@ class DecisionExecutor:
         writing: AuditWriter,
         poll: select.poll,
     ) -> None:
-        self.same_uid = False  # root wrote that who runs the agent may answer for it
+        self.same_uid = False  # root allowed the agent's own account to answer without a proof
         self.tell: Callable[[list[ApprovalNotice]], None] = lambda _: None
-        self.has_changes = False  # that people were not shown yet
+        self.has_changes = False  # which were not sent to approvers yet
         self.people, self.book, self.documents = people, book, documents
         self.proving = Authenticator()
         self._writing = writing
@@ -55,29 +55,29 @@ class DecisionExecutor:
         self._quota = LogRateLimit(_MAX_REFUSALS_PER_S)
 
     def rights(self) -> Rights:
-        """Return who may see and answer what, on this machine."""
+        """Return the approval settings of this machine."""
         return self.people.rights(same_uid=self.same_uid)
 
     def is_page(self, person: ApproverConnection) -> bool:
-        """Say whether that is the page, which speaks for whoever gives it a password."""
+        """Return whether a connection is the page's, which sends the passwords of its users."""
         return person.peer.uid == self.rights().web_uid
 
     def find(self, person: ApproverConnection, id_: str) -> QueuedApproval | None:
-        """Return a question that somebody may see."""
+        """Return a pending question, if the connection's account may see it."""
         entry = self.book.find(id_)
         if entry and sees(person.who, entry.about.agent_uid, self.rights()):
             return entry
         return None
 
     def decide(self, person: ApproverConnection, decide: DecideRequest) -> None:
-        """Do what somebody has decided, at once or when their proof is in."""
+        """Carry out a decision, at once or after its proof was checked."""
         entry = self.find(person, decide.id)
         if entry is None:
             self._refuse(person, decide, None, not_pending(shown(decide.id)))
         elif decide.channel is Channel.CLIENT or (
             (decide.channel is Channel.WEB) != self.is_page(person)
         ):
-            why = f"it did not come by the channel {decide.channel.value!r}"
+            why = f"the decision did not come by the channel {decide.channel.value!r}"
             self._refuse(person, decide, entry, RefusedReply(code="wrong", why=why))
         elif decide.proof is not Proof.NONE:
             self._expect_proof(person, decide, entry)
@@ -92,9 +92,9 @@ class DecisionExecutor:
         now_s: float,
         one: tuple[int, int] | None = None,
     ) -> DoneReply | RefusedReply:
-        """Do what was decided by somebody who may, once that is written down.
+        """Audit and carry out an authorized decision.
 
-        `one` is the request, if it is not decided for all that wait with it.
+        `one` is the request, if the decision does not cover all that are held with it.
         """
         fault = self.book.fault(decide, now_s)
         if fault is not None:
@@ -103,16 +103,17 @@ class DecisionExecutor:
         is_approval = decide.verdict is Verdict.APPROVE
         outcome: records.AnswerOutcome = "approved" if is_approval else "denied"
         if not self._write(decide, who, entry, outcome) and is_approval:
-            return RefusedReply(code="busy", why="the audit cannot be written, so nothing runs")
+            why = "the audit cannot be written, so the request is not run"
+            return RefusedReply(code="busy", why=why)
         by = _by(decide, who)
         if one is None:
-            told = self.book.decide(decide, by, now_s)
+            notices = self.book.decide(decide, by, now_s)
         else:
-            told = self.book.decide_one(one, decide, by, now_s)
+            notices = self.book.decide_one(one, decide, by, now_s)
         if is_approval and self.book.find(entry.id) is None:
             self.documents.approved(entry.id, entry.about.tool)
         self.documents.keep_only(one.id for one in self.book.entries())
-        self.tell(told)
+        self.tell(notices)
         self.has_changes = True
         return DoneReply(text=f"{entry.id} is {outcome}")
 
@@ -123,7 +124,7 @@ class DecisionExecutor:
         check: Callable[[], AuthResult],
         then: Callable[[AuthResult], None],
     ) -> None:
-        """Have a proof checked, and go on with what came out."""
+        """Start the check of a proof, which calls `then` with the result."""
         if why := self.proving.why_not(person.peer.uid, user, time.monotonic()):
             self.people.send(person, RefusedReply(code="busy", why=why))
             return
@@ -137,8 +138,8 @@ class DecisionExecutor:
         self._poll.register(fd, select.POLLIN)
 
     def proof_is_in(self, fd: int) -> None:
-        """Go on with what waited for a proof."""
-        if self.proving.is_in(fd):  # or the number was another's when it was said to be ready
+        """Continue after the check of a proof."""
+        if self.proving.is_in(fd):  # else poll(2) reported an earlier descriptor of this number
             self._poll.unregister(fd)
             self.proving.finish(fd, time.monotonic())
 
@@ -149,7 +150,7 @@ class DecisionExecutor:
         if allowed == "yes":
             self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
         elif allowed == "proof":
-            why = "the agent runs under this account: a proof is needed that it is you"
+            why = "the agent runs under this account, so a proof of the person is needed"
             self._refuse(person, decide, entry, RefusedReply(code="proof", why=why))
         else:
             self._refuse(person, decide, entry, _NOT_YOU)
@@ -159,7 +160,7 @@ class DecisionExecutor:
     ) -> None:
         own = account_of(person.peer.uid)
         user = decide.user if self.is_page(person) else own
-        if decide.user not in {"", user}:  # nor does anybody learn whether it is their password
+        if decide.user not in {"", user}:  # refused unchecked, so a guess cannot be tested
             self._refuse(person, decide, entry, _NOT_YOU)
             return
         if decide.proof is Proof.PASSWORD:
@@ -203,7 +204,7 @@ class DecisionExecutor:
     def _note(
         self, decide: DecideRequest, who: Peer, entry: QueuedApproval | None, why: str
     ) -> None:
-        """Write down that somebody tried, unless they do nothing else."""
+        """Record an attempt, up to a rate."""
         if self._quota.admits(time.monotonic()):
             self._write(decide, who, entry, "refused", why)
 
@@ -234,16 +235,16 @@ class DecisionExecutor:
         )
 
 
-_NOT_YOU = RefusedReply(code="not-you", why="that account may not answer it")
+_NOT_YOU = RefusedReply(code="not-you", why="this account may not answer the request")
 
 
 def not_pending(id_: str) -> RefusedReply:
-    """Return what is said of an id by which nothing waits, or nothing that one may see."""
-    return RefusedReply(code="gone", why=f"nothing waits by the id {id_}")
+    """Return the reply for an id that no pending request has, or none that the account may see."""
+    return RefusedReply(code="gone", why=f"no pending request has the id {id_}")
 
 
 def _by(decide: DecideRequest, who: Peer) -> str:
-    """Return who answers, as the agent and the audit read it."""
+    """Return the approver's name and channel, for the agent and the audit."""
     if decide.channel is Channel.CLIENT:
         return f"uid {who.uid} in the agent's own window"
     proof = f", {decide.proof.value}" if decide.proof is not Proof.NONE else ""

@@ -1,4 +1,4 @@
-"""Documents that approvers are shown, in the monitor, in sealed memory that cannot change."""
+"""Approval documents, in the monitor, each in a sealed memfd that cannot change."""
 
 import os
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 from mcpwrap.core.approval.entry import Tool
 from mcpwrap.linux.unix_socket import memfd
 
-MAX_APPROVED = 64  # tools whose last approved call is kept, to show what differs
+MAX_APPROVED = 64  # tools whose last approved call is stored, for a diff
 
 
 class Documents:
-    """Documents by the question's id, and the last one that was approved of each tool."""
+    """Documents by question id, and the last approved document of each tool."""
 
     def __init__(self) -> None:
         self._page_by_session: dict[int, int] = {}
@@ -24,7 +24,7 @@ class Documents:
         """Return a new page for a session to write to; it has one at a time.
 
         Raises:
-            OSError: there is none.
+            OSError: the memfd could not be made.
         """
         self.drop_page(session)
         fd = memfd.unsealed("document")
@@ -32,11 +32,11 @@ class Documents:
         return fd
 
     def take_page(self, session: int) -> tuple[int, str, int]:
-        """Return what a session has written, sealed: its descriptor, digest and size.
+        """Seal the page of a session; return its descriptor, digest and size.
 
         Raises:
-            ChannelError: it has no page, or wrote too much.
-            OSError: it still has it mapped.
+            ChannelError: the session has no page, or wrote too much.
+            OSError: the session still has the page mapped.
         """
         fd = self._page_by_session.pop(session, None)
         if fd is None:
@@ -59,19 +59,19 @@ class Documents:
             os.close(fd)
 
     def keep(self, id_: str, fd: int) -> None:
-        """Keep the document of a question."""
+        """Store the document of a question."""
         self._fd_by_id[id_] = fd
 
     def find(self, id_: str) -> int:
-        """Return the document of a question that waits."""
+        """Return the document of a pending question."""
         return self._fd_by_id[id_]
 
     def last_approved(self, tool: Tool) -> int | None:
-        """Return the document of the last approved request of that agent's account."""
+        """Return the last approved document of a tool and agent."""
         return self._approved.get(tool)
 
     def approved(self, id_: str, tool: Tool) -> None:
-        """Keep a document for the next request of that tool."""
+        """Store an approved document for the diff of the tool's next request."""
         before = self._approved.pop(tool, None)
         if before is None and len(self._approved) >= MAX_APPROVED:
             before = self._approved.pop(next(iter(self._approved)))

@@ -25,7 +25,8 @@ from mcpwrap.core.wire.approval_socket import (
     decode_question,
 )
 
-_SHOW_EVERY_S = 0.1  # an agent can change what waits as fast as it asks
+_SHOW_EVERY_S = 0.1  # an agent can change the list with each request
+_NOT_OWN_ACCOUNT = RefusedReply(code="not-you", why="the user is not the account that connects")
 
 
 class ApproverRequestHandler:
@@ -38,7 +39,7 @@ class ApproverRequestHandler:
         self._shown_at_s = 0.0
 
     def handle(self, person: ApproverConnection) -> None:
-        """Do what a person's packet asks for."""
+        """Handle a packet of an approver."""
         packet = self._people.receive(person)
         if not packet:
             return
@@ -48,12 +49,17 @@ class ApproverRequestHandler:
             self._people.send(person, RefusedReply(code="wrong", why=str(error)))
             return
         if person.is_busy:
-            self._people.send(person, RefusedReply(code="busy", why="one question at a time"))
+            self._people.send(
+                person,
+                RefusedReply(
+                    code="busy", why="a proof is being checked; send one request at a time"
+                ),
+            )
         else:
             self._do(person, asked)
 
     def show_changes(self, now_s: float) -> None:
-        """Send what waits to those who watch, if it has changed, and not too often."""
+        """Send the list to watching connections, if it has changed, and not too often."""
         if self.due_in_s(now_s) != 0.0:
             return
         self._deciding.has_changes, self._shown_at_s = False, now_s
@@ -61,7 +67,7 @@ class ApproverRequestHandler:
             self._list(person)
 
     def due_in_s(self, now_s: float) -> float | None:
-        """Return after how long `show_changes` has something to do; None if nothing changed."""
+        """Return the time until `show_changes` has work to do; None without changes."""
         if not self._deciding.has_changes:
             return None
         return max(0.0, self._shown_at_s + _SHOW_EVERY_S - now_s)
@@ -109,7 +115,7 @@ class ApproverRequestHandler:
 
     def _log_in(self, person: ApproverConnection, asked: LoginRequest) -> None:
         if not self._deciding.is_page(person) and asked.user != account_of(person.peer.uid):
-            self._people.send(person, RefusedReply(code="not-you", why="that is another's account"))
+            self._people.send(person, _NOT_OWN_ACCOUNT)
             return
         check = partial(by_password, asked.user, asked.password)
         then = partial(self._logged_in, person, asked.user)

@@ -5,7 +5,7 @@
                       window
     monitor → child   `D` with the page · `J` with an `ApprovalResponse`
 
-The outcome of a request that waits comes later, over a socket of its own.
+The outcome of a held request comes later, over a socket of its own.
 """
 
 import socket
@@ -20,7 +20,7 @@ from mcpwrap.core.gate.ports import ApprovalOutcome
 
 MAX_BYTES = 8 * 1024
 MAX_TEXT_CHARS = 512
-_HEAD = struct.Struct("!IId")  # hold, whether it comes again or is approved, seconds
+_HEAD = struct.Struct("!IId")  # hold, whether it will resume or is approved, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ApprovalQuery:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Notice that a request is held no more."""
+    """Notice that a request is not held any more."""
 
     hold: int
     will_resume: bool
@@ -50,7 +50,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredInClient:
-    """Answer that the user gave in the agent's own window."""
+    """Answer that the user gave by elicitation, in the agent's own window."""
 
     hold: int
     approves: bool
@@ -60,7 +60,7 @@ FromChild = PageRequest | ApprovalQuery | Withdrawn | AnsweredInClient
 
 
 def encode(packet: FromChild) -> bytes:
-    """Return the bytes of a packet of a child's."""
+    """Return the bytes of a child's packet."""
     match packet:
         case PageRequest():
             return b"D"
@@ -83,7 +83,7 @@ def decode(untrusted: bytes) -> FromChild | None:
     """Return a child's packet; None if it is not about approvals.
 
     Raises:
-        ChannelError: it is one that no child of ours sends.
+        ChannelError: it is malformed.
     """
     kind, head, rest = untrusted[:1], untrusted[1 : 1 + _HEAD.size], untrusted[1 + _HEAD.size :]
     if kind == b"D":
@@ -91,7 +91,7 @@ def decode(untrusted: bytes) -> FromChild | None:
     if kind not in {b"Q", b"C", b"I"}:
         return None
     if len(head) < _HEAD.size:
-        raise ChannelError("a packet is cut off")
+        raise ChannelError("a truncated packet")
     hold, flag, expires_s = _HEAD.unpack(head)
     if kind == b"C":
         return Withdrawn(hold, bool(flag))
@@ -100,39 +100,39 @@ def decode(untrusted: bytes) -> FromChild | None:
     texts = rest.decode(errors="replace").split("\0")
     are_short = all(len(text) <= MAX_TEXT_CHARS and text.isprintable() for text in texts)
     if len(texts) != 4 or not are_short or not 0 < expires_s <= 86_400:
-        raise ChannelError("a question is not whole")
+        raise ChannelError("a malformed approval request")
     return ApprovalQuery(hold, expires_s, *texts)
 
 
 class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
-    """Monitor's answer to `ApprovalQuery`; a child trusts it."""
+    """Monitor's answer to `ApprovalQuery`, which a child trusts."""
 
-    kind: Literal["Y", "W", "Z"]  # it may run, it waits, nobody is asked
-    text: str  # the id, or why not
+    kind: Literal["Y", "W", "Z"]  # approved, pending, refused
+    text: str  # the id, or the reason of a refusal
     by: str = ""
 
 
 def answer(child: socket.socket, answer: ApprovalResponse) -> None:
-    """Send the monitor's answer to `ApprovalQuery`, without ever waiting.
+    """Send the monitor's answer to `ApprovalQuery`, without blocking.
 
     Raises:
-        OSError: the child is gone, or does not read.
+        OSError: the child has ended, or does not read.
     """
     child.send(b"J" + msgspec.json.encode(answer), socket.MSG_DONTWAIT)
 
 
 def decode_answer(packet: bytes) -> ApprovalResponse:
-    """Return it; it is trusted."""
+    """Return the packet, which is trusted."""
     return _ANSWER.decode(packet[1:])
 
 
 def send_outcome(child: socket.socket, outcome: ApprovalOutcome | None) -> None:
-    """Send word about a hold, in the same way; None says that there is a new one to look after."""
+    """Send the outcome of a held request, without blocking; None announces a new held request."""
     child.send(msgspec.json.encode(outcome), socket.MSG_DONTWAIT)
 
 
 def decode_outcome(packet: bytes) -> ApprovalOutcome | None:
-    """Return it; it is trusted."""
+    """Return the packet, which is trusted."""
     return _OUTCOME.decode(packet)
 
 

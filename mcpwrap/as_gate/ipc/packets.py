@@ -8,8 +8,8 @@
                       `R` with a file: the next part · `X` audit cannot be written · `P` with a
                       descriptor: the policy has changed
 
-A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender. A
-packet of either process that is not valid is a ChannelError, also where the format is another's.
+A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
+An invalid packet raises ChannelError, in `approval_packets` too.
 """
 
 import array
@@ -21,11 +21,11 @@ from mcpwrap.core.policy.decision import LimitExceeded
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16
-_MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as one
+_MAX_TOOL_CHARS = 512  # longer names are cut, and count as one tool if they are then equal
 
 
 class ChannelError(ValueError):
-    """A packet that the other side cannot have sent, unless it was taken over."""
+    """Packet that the other process never sends, unless an attacker controls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SessionNamed:
     """Name of the server whose session this child serves."""
 
     server: str
-    claim: str = ""  # for whom, if it is not who connected; see `agents`
+    claim: str = ""  # agent's UID or login, if it is not the peer's own; see `agent_identity`
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class PartIsFull:
-    """Request for another file, in which the audit of this session is to go on."""
+    """Request for the next file of this session's audit."""
 
 
 FromChild = (
@@ -76,14 +76,14 @@ FromChild = (
 
 @dataclass(frozen=True, slots=True)
 class AuditFileHandle:
-    """Audit entry of a session: its name in the audit, and its file."""
+    """Name of a session in the audit, and its file."""
 
     session: str
     fd: int
 
 
 def encode(packet: FromChild) -> bytes:
-    """Return the bytes of a packet of a child's."""
+    """Return the bytes of a child's packet."""
     match packet:
         case SessionNamed(server, claim):
             return b"N" + f"{server}\0{claim}".encode()
@@ -105,7 +105,7 @@ def decode(untrusted: bytes) -> FromChild:
     """Return a child's packet.
 
     Raises:
-        ChannelError: it is none.
+        ChannelError: it is malformed.
     """
     kind, rest = untrusted[:1], untrusted[1:]
     if kind == b"N":
@@ -125,47 +125,47 @@ def decode(untrusted: bytes) -> FromChild:
 
 
 def answer(child: socket.socket, held: LimitExceeded | None) -> None:
-    """Send the monitor's answer to `CallLimitRequest`, without ever waiting.
+    """Send the monitor's answer to `CallLimitRequest`, without blocking.
 
     Raises:
-        OSError: the child is gone, or does not read.
+        OSError: the child has ended, or does not read.
     """
     text = f"H{held.retry_after_s!r} {held.why}" if held else "G"
     child.send(text.encode(), socket.MSG_DONTWAIT)
 
 
 def hand_page(child: socket.socket, fd: int) -> None:
-    """Send the answer to `PageRequest`, in the same way."""
+    """Send the answer to `PageRequest`, without blocking."""
     _send_with(child, b"D", fd)
 
 
 def refuse_page(child: socket.socket) -> None:
-    """Answer it: there is none."""
+    """Refuse a `PageRequest`."""
     child.send(b"D", socket.MSG_DONTWAIT)
 
 
 def hand_out(child: socket.socket, digest: str, policy_fd: int) -> None:
-    """Send a policy, in the same way."""
+    """Send a policy, without blocking."""
     _send_with(child, b"P" + digest.encode(), policy_fd)
 
 
 def open_audit(child: socket.socket, opening: AuditFileHandle) -> None:
-    """Send the answer to `SessionNamed`, in the same way."""
+    """Send the answer to `SessionNamed`, without blocking."""
     _send_with(child, b"O" + opening.session.encode(), opening.fd)
 
 
 def next_part(child: socket.socket, fd: int) -> None:
-    """Send the answer to `PartIsFull`, in the same way."""
+    """Send the answer to `PartIsFull`, without blocking."""
     _send_with(child, b"R", fd)
 
 
 def refuse_audit(child: socket.socket) -> None:
-    """Answer either of them: it cannot be written."""
+    """Refuse a `SessionNamed` or `PartIsFull`: the audit cannot be written."""
     child.send(b"X", socket.MSG_DONTWAIT)
 
 
 def refuse_more(child: socket.socket, why: str) -> None:
-    """Answer `SessionNamed`: there is no room for one more."""
+    """Refuse a `SessionNamed`: a limit on sessions is reached."""
     child.send(b"B" + why.encode(), socket.MSG_DONTWAIT)
 
 
@@ -176,7 +176,7 @@ def _send_with(child: socket.socket, packet: bytes, fd: int) -> None:
 
 
 def decode_answer(answer: bytes) -> LimitExceeded | None:
-    """Return what the monitor answered; it is trusted."""
+    """Return the monitor's answer, which is trusted."""
     if answer == b"G":
         return None
     retry_after_s, _, why = answer[1:].decode().partition(" ")
@@ -187,4 +187,4 @@ def _text(untrusted: bytes) -> str:
     try:
         return untrusted.decode()
     except UnicodeDecodeError as error:
-        raise ChannelError("a packet is UTF-8") from error
+        raise ChannelError("a packet that is not UTF-8") from error

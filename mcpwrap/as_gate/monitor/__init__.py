@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate, in the monitor: accepted connections, forks, packets of children."""
+"""RUNS AS mcpwrap-gate, in the monitor: accepts connections, forks, handles children's packets."""

@@ -1,6 +1,6 @@
 """Dispatcher of packets from the sessions' processes, in the monitor.
 
-It hands out new policies too, and enforces rate limits and circuit breaker over the calls of all
+It also sends new policies, and applies rate limits and the circuit breaker to the calls of all
 sessions.
 """
 
@@ -34,24 +34,25 @@ class CallCounters:
         self._breaker = CircuitBreaker()
 
     def ask(self, child: Child, asked: CallLimitRequest, now_s: float) -> LimitExceeded | None:
-        """Count a call; return why it may not go now."""
+        """Count a call; return the limit that it exceeds, or None."""
         limits = self._limits(child.server, asked.tool)
         if limits is None:
             return None
         key = (child.who.uid, child.server, asked.tool)
         return self._breaker.ask(key, limits, asked.digest, now_s)
 
-    def report(self, child: Child, told: CallFinished, now_s: float) -> None:
-        """Note how a call ended."""
-        limits = self._limits(child.server, told.tool)
+    def report(self, child: Child, finished: CallFinished, now_s: float) -> None:
+        """Report the outcome of a call to the circuit breaker."""
+        limits = self._limits(child.server, finished.tool)
         if limits is None:
             return
-        key = (child.who.uid, child.server, told.tool)
-        if why := self._breaker.report(key, limits, now_s, failed=told.failed):
-            log_line(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
+        key = (child.who.uid, child.server, finished.tool)
+        if why := self._breaker.report(key, limits, now_s, failed=finished.failed):
+            tool = f"{finished.tool!a}"
+            log_line(f"uid {child.who.uid}, {child.server!r}: {tool} is held back: {why}")
 
     def forget_all(self) -> None:
-        """Start anew, by a new policy."""
+        """Reset all counters, for a new policy."""
         self._breaker.forget_all()
 
     def _limits(self, server: str, tool: str) -> LimitsEntry | None:
@@ -79,11 +80,11 @@ class MonitorDispatcher:
         self._approving = approving
 
     def dispatch(self, each: Child, packet: bytes) -> None:
-        """Do what a packet asks for.
+        """Handle a packet.
 
         Raises:
-            ValueError: it is one that no child of ours sends.
-            OSError: it cannot be answered.
+            ValueError: a child does not send this packet.
+            OSError: the reply cannot be sent.
         """
         if about_approval := approval_packets.decode(packet):
             self._approving.handle(each, about_approval, time.monotonic())
@@ -91,9 +92,9 @@ class MonitorDispatcher:
             self._answer(each, packets.decode(packet))
 
     def send_policy(self, each: Child) -> None:
-        """Send the policy that is in force; who cannot be told of it is ended."""
+        """Send the policy in force; a child to which it cannot be sent is killed."""
         if not each.server:
-            return  # it has what was in force when it was made, and asks for no other
+            return  # it has the policy in force at its fork until it names its server
         fd = self._policies.sealed_copy(each.server)
         try:
             packets.hand_out(each.channel, self._policies.digest, fd)
@@ -117,7 +118,7 @@ class MonitorDispatcher:
             case packets.CallLimitRequest():
                 packets.answer(each.channel, self.counting.ask(each, packet, now_s))
             case packets.PartIsFull():
-                self._turn_page(each)
+                self._send_next_part(each)
             case packets.CallFinished():
                 self.counting.report(each, packet, now_s)
             case _:
@@ -125,17 +126,17 @@ class MonitorDispatcher:
 
     @staticmethod
     def _take_start(each: Child) -> None:
-        """Note that a server has started or could not: what is said later holds nobody back."""
+        """Accept the report of a start once, so that a later one cannot cause a backoff."""
         if each.has_started or not each.server:
-            raise ChannelError("it may not say how its server starts")
+            raise ChannelError("it reported a start before it named its server, or twice")
         each.has_started = True
 
     def _take_name(self, each: Child, server: str, claim: str) -> None:
-        """Note which server a session is of, and for whom, for good, if they may use that one."""
+        """Set the server and agent of a session, once, if that agent may use the server."""
         admission = self._access_list.last_read().by_server.get(server)
         agent = agent_of(each.who, server, claim)
         if each.server or not admission or not agent.may_use(admission):
-            raise ChannelError("it may not say which server it serves")
+            raise ChannelError("it named a server twice, or one that its agent may not use")
         if why := self._no_room_for(agent, server, admission):
             packets.refuse_more(each.channel, why)
             return
@@ -151,21 +152,22 @@ class MonitorDispatcher:
             packets.open_audit(each.channel, opening)
         finally:
             os.close(opening.fd)
-        self._policies.compiled(server)  # for those who are forked from now on
+        self._policies.compiled(server)  # for children that are forked from now on
 
     def _no_room_for(self, agent: AgentIdentity, server: str, admission: AccessRule) -> str:
         """Return why an agent may open no further session of a server; "" if it may."""
-        if agent.door == "login":  # its account need not be one of the server's agents
+        if agent.door == "login":  # its account need not be an agent of the server
             return ""
         if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
             return TOO_MANY
         holders = self._family.holders_at(server)
-        return session_shares.refusal(server, admission, agent.who.uid, holders)
+        why = session_shares.refusal(server, admission, agent.who.uid, holders)
+        return f"{why} [E-SESSION-SHARE]" if why else ""
 
-    def _turn_page(self, each: Child) -> None:
-        """Give a session the next part of its audit."""
+    def _send_next_part(self, each: Child) -> None:
+        """Send a session the next part of its audit."""
         if each.entry is None:
-            raise ChannelError("it has no audit")
+            raise ChannelError("it requested a part before it had an audit file")
         fd = self._audit.next_part(each.entry)
         if fd is None:
             packets.refuse_audit(each.channel)

@@ -59,7 +59,7 @@ class Monitor:
         self._poll = select.poll()
         self._people = ApproverConnections(door, self._poll)
         self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
-        self._hearing = MonitorDispatcher(
+        self._dispatcher = MonitorDispatcher(
             self._family, self._access_list, self._policies, audit, self._approving
         )
 
@@ -75,24 +75,24 @@ class Monitor:
                 if fd == self._listener.fileno():
                     self._accept()
                 elif fd == wake_fd:
-                    if self._end_on(os.read(wake_fd, 256)):
+                    if self._handle_signals(os.read(wake_fd, 256)):
                         return
-                elif each := self._family.by_channel(fd):  # or it was hung up a moment ago
-                    self._hear(each)
+                elif each := self._family.by_channel(fd):  # else its channel was just closed
+                    self._receive(each)
                 else:
-                    self._hear_people(fd)
+                    self._receive_approver(fd)
             now_s = time.monotonic()
             self._approving.catch_up(now_s)
             self._audit.catch_up(now_s)
             self._notifier.alive()
 
     def _idle_ms(self) -> int:
-        """Return after how long there is something to do, though nobody says anything."""
+        """Return the time until work is due without an event."""
         now_s = time.monotonic()
         due_s = [self._audit.due_in_s(now_s), self._approving.due_in_s(now_s)]
         return min(_ALIVE_EVERY_MS, *(1 + int(1000 * due) for due in due_s if due is not None))
 
-    def _hear_people(self, fd: int) -> None:
+    def _receive_approver(self, fd: int) -> None:
         deciding = self._approving.deciding
         if self._people.listens_at(fd):
             self._people.accept()
@@ -102,8 +102,8 @@ class Monitor:
             deciding.same_uid = self._allows_same_uid()
             self._approving.answering.handle(person)
 
-    def _end_on(self, signals: bytes) -> bool:
-        """Do what the signals ask for; say whether that is the end."""
+    def _handle_signals(self, signals: bytes) -> bool:
+        """Handle signals; return whether the monitor must end."""
         if signal.SIGTERM in signals:
             self._approving.deciding.proving.end_all()
             self._family.end_all()
@@ -116,38 +116,38 @@ class Monitor:
         return False
 
     def _admissions(self) -> AccessList:
-        """Return the access list as it is now; a changed one clears the start backoff.
+        """Return the current access list; a changed one clears the start backoff.
 
         Raises:
             OSError, msgspec.MsgspecError, UsageError: it cannot be read, or others can write it.
         """
         before, now = self._access_list.last_read(), self._access_list.current()
         if now != before:
-            self._hearing.backoff.forget_all()
+            self._dispatcher.backoff.forget_all()
         return now
 
     def _allows_same_uid(self) -> bool:
-        """Say whether root has written that now: also if no session has begun since."""
+        """Return root's current setting, also if it changed after the last session began."""
         try:
             return self._admissions().same_uid_approves
         except (OSError, msgspec.MsgspecError, UsageError):
             return False
 
     def _reload(self) -> None:
-        """Take a new policy, and hand it to all sessions; a wrong one changes nothing."""
+        """Read the policy, and send a new one to all sessions; an invalid one changes nothing."""
         if self._policies.reload(self._access_list.current):
-            self._hearing.counting.forget_all()
+            self._dispatcher.counting.forget_all()
             self._audit.policy(self._policies.digest)
             for each in self._family:
-                self._hearing.send_policy(each)
+                self._dispatcher.send_policy(each)
             self._approving.void()
         if vanished := self._policies.what_vanished():
             log_line(vanished)
         log_line(self._policies.problem or f"{self._policies.describe()} is in force")
 
     def _accept(self) -> None:
-        """Give one connection a process. Whatever is wrong with it is its own affair."""
-        with suppress(OSError):  # it has left again
+        """Accept a connection, and fork a process for it. Errors affect this connection only."""
+        with suppress(OSError):  # the peer has closed it
             connection, _ = self._listener.accept()
             with connection:
                 if _has_left(connection):
@@ -162,10 +162,10 @@ class Monitor:
                     _refuse(connection, refusal)
         self._notifier.status(self._status())
 
-    def _hear(self, each: Child) -> bool:
-        """Do what a child's packet asks for; say whether there was one.
+    def _receive(self, each: Child) -> bool:
+        """Receive and handle a child's packet; return whether there was one.
 
-        A packet that no child of ours sends ends that child.
+        A packet that a child does not send ends that child.
         """
         try:
             packet = each.channel.recv(packets.MAX_BYTES, socket.MSG_DONTWAIT)
@@ -175,25 +175,25 @@ class Monitor:
             packet = b""
         try:
             if packet:
-                self._hearing.dispatch(each, packet)
+                self._dispatcher.dispatch(each, packet)
                 return True
         except (OSError, ValueError) as error:
             log_line(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
             self._family.kill(each)
-        self._hang_up(each)
+        self._close_channel(each)
         return False
 
-    def _hang_up(self, each: Child) -> None:
+    def _close_channel(self, each: Child) -> None:
         if each.channel.fileno() >= 0:
             self._poll.unregister(each.channel)
             self._family.close_channel(each)
 
     def _reap(self) -> None:
-        """Hear what those said last who have ended, and no more of them."""
+        """Reap children that have ended, after their last packets."""
         for each in self._family.reap():
-            while self._hear(each):
+            while self._receive(each):
                 pass
-            self._hang_up(each)
+            self._close_channel(each)
             self._approving.is_over(each)
             self._statistics.keep(each)
             self._audit.close(each.tally, each.entry)
@@ -211,12 +211,14 @@ class Monitor:
         except UsageError as error:
             log_line(f"uid {who.uid} is refused: {error}")
             return session_socket.SessionRefused(
-                session_socket.Exit.UNAVAILABLE, f"{error.where}: {error.problem}"
+                session_socket.Exit.UNAVAILABLE,
+                f"{error.where}: {error.problem} [E-SESSION-ROOT-FILE]",
             )
         except (OSError, msgspec.MsgspecError) as error:
             log_line(f"uid {who.uid} is refused: {error}")
             return session_socket.SessionRefused(
-                session_socket.Exit.UNAVAILABLE, "the gate cannot serve: see its journal"
+                session_socket.Exit.UNAVAILABLE,
+                "the gate cannot open a session: see its journal [E-SESSION-GATE-ERROR]",
             )
         if pid == 0:
             self._become_child(connection, pidfd, (theirs, told, bell, tally), who, admissions)
@@ -231,7 +233,8 @@ class Monitor:
             return session_socket.SessionRefused(session_socket.Exit.BUSY, TOO_MANY)
         if len(self._family) >= MAX_CHILDREN:
             return session_socket.SessionRefused(
-                session_socket.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already"
+                session_socket.Exit.BUSY,
+                f"the gate has {MAX_CHILDREN} sessions already [E-SESSION-LIMIT-GATE]",
             )
         return None
 
@@ -243,11 +246,11 @@ class Monitor:
         who: Peer,
         admissions: AccessList,
     ) -> NoReturn:
-        """In the child: keep the connection and nothing else of the monitor's."""
+        """In the child: keep the connection, close the monitor's descriptors, and serve."""
         status = 1
         try:
             signal_fd.restore_signals()
-            # Each higher than what it replaces.
+            # Each number is higher than the one it replaces.
             (theirs, told, bell, tally) = monitor
             ends = (connection.detach(), pidfd, theirs.detach(), told.detach())
             above = [os.dup(fd) for fd in ends]
@@ -255,22 +258,22 @@ class Monitor:
             self._people.forget()
             self._family.drop_channels()
             self._audit.forget()
-            kept, watched, to_monitor, from_people = (
+            stub_fd, watched, to_monitor, outcomes = (
                 os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above)
             )
             os.closerange(7, 1_048_576)
-            around = admit.ChildContext(
+            context = admit.ChildContext(
                 who,
                 admissions,
-                ToMonitor(socket.socket(fileno=to_monitor), bell, self._hearing.backoff),
-                socket.socket(fileno=from_people),
+                ToMonitor(socket.socket(fileno=to_monitor), bell, self._dispatcher.backoff),
+                socket.socket(fileno=outcomes),
                 self._policies,
                 self._filter,
                 tally,
                 self._audit,
                 self._statistics,
             )
-            admit.run(socket.socket(fileno=kept), watched, around)
+            admit.run(socket.socket(fileno=stub_fd), watched, context)
             status = 0
         finally:
             sys.stderr.flush()  # noqa: TID251 - of `linux.log`
@@ -283,7 +286,7 @@ class Monitor:
 def _has_left(connection: socket.socket) -> bool:
     poll = select.poll()
     poll.register(connection, 0)
-    return bool(poll.poll(0))  # POLLHUP is always asked for
+    return bool(poll.poll(0))  # POLLHUP is always reported
 
 
 def _refuse(connection: socket.socket, refusal: session_socket.SessionRefused) -> None:

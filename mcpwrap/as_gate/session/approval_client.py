@@ -1,4 +1,4 @@
-"""Approval client, in a session's process: asks the monitor to have one request approved."""
+"""Approval client, in a session's process: requests approvals from the monitor."""
 
 import os
 import secrets
@@ -24,13 +24,13 @@ class SessionApprovals:
     def ask(
         self, hold: int, wanted: ApprovalRequest
     ) -> Approved | AwaitingApproval | ApprovalUnavailable:
-        """Have the monitor ask, or use up an approval that was given for it."""
+        """Request an approval from the monitor, or use up a stored one."""
         document = self._document(wanted)
         if len(document) > MAX_DOCUMENT_BYTES:
-            return ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+            return ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, too long to be read")
         page = self._monitor.page()
         if page is None:
-            return ApprovalUnavailable("the gate has no memory to show it in")
+            return ApprovalUnavailable("the gate has no memory for its document")
         try:
             _write_all(page, document)
         finally:
@@ -53,11 +53,11 @@ class SessionApprovals:
                 return ApprovalUnavailable(answer.text)
 
     def withdraw(self, hold: int, *, will_resume: bool) -> None:
-        """Say that a request is held no more."""
+        """Notify the monitor that a request is not held any more."""
         self._monitor.say_of_approval(Withdrawn(hold, will_resume))
 
     def answer(self, hold: int, *, approves: bool) -> None:
-        """Bring the answer from the agent's own window."""
+        """Send the monitor an answer that was given by elicitation."""
         self._monitor.say_of_approval(AnsweredInClient(hold, approves))
 
     def _document(self, wanted: ApprovalRequest) -> bytes:

@@ -1,4 +1,4 @@
-"""Gate of one session, in its process, with its policy, limits, audit and journal notes."""
+"""Message gate of one session, with its policy, limits, audit and journal notes."""
 
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
@@ -17,7 +17,7 @@ from mcpwrap.session.audit_log.recorder import Recorder
 
 
 class SessionJudge:
-    """One session's gate, its policy as the monitor last gave it, its audit and its notes."""
+    """Message gate of one session, with the monitor's latest policy, its audit and its notes."""
 
     def __init__(self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor):
         self._about = recorder.about
@@ -30,13 +30,13 @@ class SessionJudge:
         self.gate = Gate(policy, self._limits, recorder, SessionApprovals(monitor, recorder))
 
     def renew(self, gate: Gate) -> None:
-        """Judge by the policy that the monitor has handed out since; the clock starts here."""
+        """Take a new policy from the monitor, and start the clock of the decision."""
         self._recorder.arrived()
-        news = self._monitor.policy_update()
-        if news.text:
-            policy = compile_policy(rules.decode(news.text), self._about.server)
+        update = self._monitor.policy_update()
+        if update.text:
+            policy = compile_policy(rules.decode(update.text), self._about.server)
             gate.policy = self._limits.policy = policy
-            self._recorder.policy = news.digest
+            self._recorder.policy = update.digest
 
     def _write(self, note: JournalNote) -> None:
         self._journal.write(
@@ -52,7 +52,7 @@ class SessionJudge:
 
 
 class _MonitorCallLimiter:
-    """Limits in the monitor's counters, which are asked only where the policy has a limit."""
+    """Call limiter over the monitor's counters, which it asks only if the policy has a limit."""
 
     def __init__(self, policy: CompiledPolicy, monitor: ToMonitor) -> None:
         self.policy = policy

@@ -18,7 +18,7 @@ from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 @dataclass(frozen=True, slots=True)
 class PolicyUpdate:
-    """Policy that the monitor handed out; none, if `text` is empty."""
+    """Policy that the monitor has sent; none if `text` is empty."""
 
     digest: str = ""
     text: bytes = b""
@@ -30,28 +30,28 @@ class ToMonitor:
     def __init__(self, monitor: socket.socket, bell: DoorbellFlag, failures: Backoff) -> None:
         self._socket = monitor
         self._bell = bell
-        self._news = PolicyUpdate()
-        self.failures = failures  # as they were when the child was made
+        self._update = PolicyUpdate()
+        self.failures = failures  # as they were at the fork
 
     def fileno(self) -> int:
         """Return the descriptor, to wait for the monitor's end."""
         return self._socket.fileno()
 
     def send(self, packet: packets.FromChild) -> None:
-        """Tell something that has no answer; a monitor that is gone need not know."""
+        """Send a packet; errors are ignored, since the session ends with the monitor."""
         self._send(packets.encode(packet))
 
     def say_of_approval(self, packet: approval_packets.FromChild) -> None:
-        """Tell something about a request that is held."""
+        """Send a packet about a held request."""
         self._send(approval_packets.encode(packet))
 
     def name(self, server: str, claim: str) -> AuditFileHandle | None:
-        """Say which server this is; afterwards no policy of before is in use.
+        """Name the session's server; the reply follows the policy in force.
 
-        Returns how the session is written down; None if it cannot be.
+        Returns the session's name and file in the audit; None if it cannot be recorded.
 
         Raises:
-            RefusalError: there is no room for it.
+            RefusalError: a limit on sessions is reached.
         """
         self.send(packets.SessionNamed(server, claim))
         packet, fds = self._answer()
@@ -60,37 +60,37 @@ class ToMonitor:
         return AuditFileHandle(packet[1:].decode(), fds[0]) if fds else None
 
     def next_part(self) -> int | None:
-        """Return the file in which the session's records go on; None if there is none."""
+        """Request the next file of the session's audit; None if it cannot be made."""
         self.send(packets.PartIsFull())
         _, fds = self._answer()
         return fds[0] if fds else None
 
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
-        """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
+        """Ask whether the limits admit a call. Without the monitor, this process exits."""
         self.send(packets.CallLimitRequest(tool, call_digest))
         packet, _ = self._answer()
         return packets.decode_answer(packet)
 
     def page(self) -> int | None:
-        """Return a page for a document that a person is to read; None if there is none left."""
+        """Request a page for an approval document; None if it cannot be made."""
         self.say_of_approval(PageRequest())
         _, fds = self._answer()
         return fds[0] if fds else None
 
     def ask_approval(self, question: ApprovalQuery) -> ApprovalResponse:
-        """Ask whether a request may run whose document is on the page."""
+        """Request an approval for the document on the page."""
         self.say_of_approval(question)
         packet, _ = self._answer()
         return approval_packets.decode_answer(packet)
 
     def policy_update(self) -> PolicyUpdate:
-        """Return the newest policy, if there is one that was not returned yet."""
+        """Return the latest policy, if it was not returned yet."""
         if self._bell.test_and_clear():
             with suppress(BlockingIOError):
                 while True:
                     self._receive(socket.MSG_DONTWAIT)
-        news, self._news = self._news, PolicyUpdate()
-        return news
+        update, self._update = self._update, PolicyUpdate()
+        return update
 
     def _send(self, packet: bytes) -> None:
         with suppress(OSError):
@@ -102,12 +102,12 @@ class ToMonitor:
         return answer
 
     def _receive(self, flags: int) -> tuple[bytes, list[int]] | None:
-        """Return an answer and what came with it; keep a policy, and return nothing."""
+        """Receive an answer and its descriptors; store a policy, and return None."""
         packet, fds = fd_passing.receive(self._socket, packets.MAX_BYTES, flags)
         if not packet:
-            os._exit(0)  # the monitor has gone, and the session goes with it
+            os._exit(0)  # the session ends with the monitor
         if packet[:1] != b"P":
             return packet, fds
-        self._news = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
+        self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
         fd_passing.close_all(fds)
         return None

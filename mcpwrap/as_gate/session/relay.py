@@ -1,4 +1,4 @@
-"""Relay of a session's process: forwards lines by the gate's verdict until the server ends."""
+"""Relay of a session's process: forwards lines as the gate judges them, until the server ends."""
 
 import os
 import select
@@ -24,20 +24,20 @@ from mcpwrap.session.relay.writer import MessageWriter
 
 @dataclass(frozen=True, slots=True)
 class RelaySession:
-    """Session whose server runs."""
+    """Session with a running server."""
 
     stub: socket.socket
     wrapper: socket.socket
     wanted: StartRequest
-    server_fds: list[int]  # our ends of 0, 1 and 2; of 2 alone where the relay is direct
+    server_fds: list[int]  # our ends of 0, 1 and 2; of 2 only if the relay is direct
     judging: SessionJudge
-    verdicts: socket.socket  # what becomes of requests that are held
+    verdicts: socket.socket  # outcomes of held requests
 
 
 def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
-    """Move lines until the server has ended; if the stub goes first, this process just ends.
+    """Relay lines until the server has ended; if the stub goes first, this process exits.
 
-    Nothing is read before `lock` was called, which is when all threads are there.
+    No line is read before `lock` was called, which happens after all threads were started.
     """
     for connection in (session.stub, session.wrapper):
         connection.settimeout(None)
@@ -45,7 +45,7 @@ def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
     outward = [partial(_stderr, session.server_fds[-1], session.stub)]
     inward = []
     if session.wanted.is_direct:
-        fd_passing.close_all(session.wanted.agent_fds)  # or nobody sees the other end close
+        fd_passing.close_all(session.wanted.agent_fds)  # else neither side sees the other close
     else:
         judged = _judged(session)
         (from_agent, _), (_, from_server) = session.wanted.agent_fds, session.server_fds[:2]
@@ -60,21 +60,22 @@ def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
     lock()
     is_locked.set()
     if judged is not None:
-        _follow_people(judged, session)
-    packet = _how_it_ended(session.wrapper)
+        _follow_approvals(judged, session)
+    packet = _final_packet(session.wrapper)
     ending.tell(packet.why or exited(packet.status))
-    for thread in out_threads:  # what the server wrote before it ended is still in its pipes
+    for thread in out_threads:  # the pipes still have what the server wrote before it ended
         thread.join()
     send_to_stub(session.stub, packet)
 
 
 def _give_up(stub: socket.socket, raised: threading.ExceptHookArgs) -> None:
-    """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
+    """Log the traceback of a bug, and exit: both sides would wait for this thread forever."""
     threading.__excepthook__(raised)
     send_to_stub(
         stub,
         session_socket.SessionRefused(
-            session_socket.Exit.UNAVAILABLE, "the gate has a bug: see its journal"
+            session_socket.Exit.UNAVAILABLE,
+            "the gate has a bug: see its journal [E-SESSION-GATE-BUG]",
         ),
     )
     os._exit(1)
@@ -95,9 +96,9 @@ def _judged(session: RelaySession) -> GateRelay:
     judging = session.judging
     return GateRelay(
         judging.gate,
-        # Nobody listens: the session is over, and our exit ends it.
+        # The agent does not read any more: the session is over, and our exit ends it.
         to_agent=MessageWriter(to_agent, lambda: os._exit(0)),
-        # It has ended, and its wrapper will say so.
+        # The server has ended, and its wrapper will report it.
         to_server=MessageWriter(to_server, lambda: None),
         note=judging.note,
         renew=judging.renew,
@@ -108,12 +109,13 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket)
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        send_to_stub(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
+        why = f"{error} [E-SESSION-LINE-TOO-LONG]"
+        send_to_stub(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, why))
         os._exit(0)
 
 
-def _follow_people(judged: GateRelay, session: RelaySession) -> None:
-    """Do what becomes of requests that are held, until the wrapper has something to say."""
+def _follow_approvals(judged: GateRelay, session: RelaySession) -> None:
+    """Handle the outcomes of held requests, until the wrapper sends a packet."""
     poll = select.poll()
     poll.register(session.wrapper, select.POLLIN)
     poll.register(session.verdicts, select.POLLIN)
@@ -125,15 +127,15 @@ def _follow_people(judged: GateRelay, session: RelaySession) -> None:
         if session.verdicts.fileno() in ready:
             packet = session.verdicts.recv(approval_packets.MAX_BYTES)
             if not packet:
-                os._exit(0)  # the monitor has gone, and the session goes with it
-            told = approval_packets.decode_outcome(packet)
-            if told is not None and told.stops:
-                if _has_room(session.wanted.agent_fds[1]):  # or its agent would keep it from ending
-                    judged.handle_outcome(told)
-                session.wrapper.close()  # it ends the server
+                os._exit(0)  # the session ends with the monitor
+            outcome = approval_packets.decode_outcome(packet)
+            if outcome is not None and outcome.stops:
+                if _has_room(session.wanted.agent_fds[1]):  # else its agent could delay the end
+                    judged.handle_outcome(outcome)
+                session.wrapper.close()  # which ends the server
                 return
-            if told is not None:
-                judged.handle_outcome(told)
+            if outcome is not None:
+                judged.handle_outcome(outcome)
         judged.tick()
 
 
@@ -143,7 +145,7 @@ def _has_room(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _how_it_ended(
+def _final_packet(
     wrapper: socket.socket,
 ) -> session_socket.ServerEnded | session_socket.SessionRefused:
     with suppress(OSError, session_socket.ProtocolError):
@@ -153,7 +155,8 @@ def _how_it_ended(
                     return session_socket.ServerEnded(status, harmless(why))
                 case _:
                     pass
-    return session_socket.SessionRefused(session_socket.Exit.WRAPPER, "the wrapper was stopped")
+    why = "the wrapper was stopped [E-SESSION-WRAPPER-STOPPED]"
+    return session_socket.SessionRefused(session_socket.Exit.WRAPPER, why)
 
 
 def _stderr(from_fd: int, stub: socket.socket) -> None:
@@ -161,21 +164,21 @@ def _stderr(from_fd: int, stub: socket.socket) -> None:
 
     def deliver(untrusted: bytes) -> None:
         if text := sanitiser.feed(untrusted):
-            _say_in_pieces(stub, text)
+            _send_stderr(stub, text)
 
     copy.relay_each(from_fd, deliver)
     if rest := sanitiser.rest():
-        _say_in_pieces(stub, rest)
+        _send_stderr(stub, rest)
 
 
-def _say_in_pieces(stub: socket.socket, text: bytes) -> None:
-    """Escapes make text up to ten times longer; a packet has a bound."""
+def _send_stderr(stub: socket.socket, text: bytes) -> None:
+    """Send text in pieces, since escapes make it up to ten times longer and packets are bounded."""
     size = session_socket.MAX_PACKET_BYTES // 2
     for start in range(0, len(text), size):
         send_to_stub(stub, session_socket.StderrChunk(text[start : start + size]))
 
 
 def send_to_stub(stub: socket.socket, packet: session_socket.Packet) -> None:
-    """Send a packet; a stub that has left is told nothing."""
+    """Send a packet; errors are ignored, since a stub that has left needs no packet."""
     with suppress(OSError):
         stub.send(session_socket.encode(packet))

@@ -16,12 +16,12 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 
 SOCKETS = Path("/run/mcpwrap/sock")
-_PAUSES_S = (0.0, 0.1)  # between asking a wrapper that has closed the connection, and again
+_PAUSES_S = (0.0, 0.1)  # before each retry, after a wrapper has closed the connection
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """Start request of an agent, once it is authorized."""
+    """Agent's request to start a server, after its authorization."""
 
     name: str
     agent_uid: int
@@ -33,30 +33,33 @@ class StartRequest:
 def start(
     wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
 ) -> tuple[socket.socket, list[int]]:
-    """Start the server; return its wrapper and our ends of the pipes to it."""
+    """Start the server; return the wrapper's connection and our ends of the server's pipes."""
     name = wanted.name
     if why := monitor.failures.refusal(name, time.monotonic()):
         raise RefusalError(session_socket.Exit.WRAPPER, why)
     try:
         for pause_s in _PAUSES_S:
-            with suppress(ConnectionError):  # it was just ending: the next asking starts it anew
+            with suppress(ConnectionError):  # the wrapper was ending: the next connection starts it
                 return _ask_wrapper(wanted, stub)
             time.sleep(pause_s)
         return _ask_wrapper(wanted, stub)
     except OSError as error:
         units = f"mcpwrap@{name} mcpwrap-check@{name}"
-        why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
+        why = (
+            f"the wrapper of {name!r} does not start: `systemctl status {units}` says why "
+            "[E-SESSION-WRAPPER-START]"
+        )
         monitor.send(StartFailed(why))
         raise RefusalError(session_socket.Exit.WRAPPER, why) from error
     except RefusalError as refusal:
         if refusal.status != session_socket.Exit.UNAVAILABLE:
-            raise  # the wrapper lives, and refused this agent alone
+            raise  # the wrapper runs, and refused this agent only
         monitor.send(StartFailed(refusal.why))
         raise RefusalError(session_socket.Exit.WRAPPER, refusal.why) from None
 
 
 def _ask_wrapper(wanted: StartRequest, stub: socket.socket) -> tuple[socket.socket, list[int]]:
-    """Return the wrapper's connection and our ends; whatever fails, none is left open."""
+    """Return the wrapper's connection and our ends; on any failure all are closed."""
     wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours, theirs = _pipes(1 if wanted.is_direct else 3)
     try:
@@ -89,11 +92,11 @@ def _ask_over(
             kind = session_socket.Exit(status) if status in known else session_socket.Exit.WRAPPER
             raise RefusalError(kind, harmless(why))
         case _:
-            raise session_socket.ProtocolError("the wrapper answered out of turn")
+            raise session_socket.ProtocolError("the wrapper sent an unexpected packet")
 
 
 def _answer(wrapper: socket.socket, stub: socket.socket) -> session_socket.Packet:
-    """Return the wrapper's first packet, unless the stub leaves or it takes too long."""
+    """Return the wrapper's first packet; exit if the stub leaves first."""
     poll = select.poll()
     poll.register(wrapper, select.POLLIN)
     poll.register(stub, select.POLLIN)
@@ -101,7 +104,7 @@ def _answer(wrapper: socket.socket, stub: socket.socket) -> session_socket.Packe
     if not ready:
         raise OSError("the wrapper did not answer in time")
     if wrapper.fileno() not in ready:
-        os._exit(0)  # the stub has left, and our own exit is all that the wrapper needs to know
+        os._exit(0)  # the stub has left, and the wrapper sees our exit
     packet = wrapper.recv(session_socket.MAX_PACKET_BYTES)
     if not packet:
         raise ConnectionResetError("the wrapper closed the connection")

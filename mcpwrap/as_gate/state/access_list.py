@@ -1,4 +1,4 @@
-"""Access list of agents (`gate.json`), read again whenever root has replaced it."""
+"""Access list of agents (`gate.json`), read again when root has replaced it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PATH = Path("/var/lib/mcpwrap/gate.json")
 
 
 class AccessListFile:
-    """Access list in `gate.json`. Root replaces the file whole: a new identity is a change."""
+    """Access list in `gate.json`. Root replaces the whole file: a new identity is a change."""
 
     def __init__(self, path: Path = PATH) -> None:
         self._path = path
@@ -17,15 +17,15 @@ class AccessListFile:
         self._admissions = AccessList()
 
     def last_read(self) -> AccessList:
-        """Return the list as it was when it was last asked for."""
+        """Return the list that `current` returned last."""
         return self._admissions
 
     def current(self) -> AccessList:
-        """Return the list as it is now; without a file nobody is on it.
+        """Return the list as it is now; without a file it is empty.
 
         Raises:
-            UsageError: others than root could have written it.
-            msgspec.MsgspecError: the file is not an access list. It admits no account.
+            UsageError: others than root could have written the file.
+            msgspec.MsgspecError: the file is not an access list. Then no account is admitted.
         """
         try:
             expect_roots_file(str(self._path))

@@ -1,4 +1,4 @@
-"""Audit writer of the monitor: sessions of this run in the hash chain, anchors in the journal."""
+"""Audit writer of the monitor: master chain of this run, anchors in the journal."""
 
 import os
 from contextlib import suppress
@@ -16,17 +16,17 @@ from mcpwrap.session.audit_log.master_chain import AuditedSession, MasterChain
 
 START = Path("/run/mcpwrap/audit/start")
 FOLDER = Path("/var/log/mcpwrap/audit")
-_ANCHOR_EVERY_S = 10.0  # what is cut off the end of a file within that time, nobody sees
+_ANCHOR_EVERY_S = 10.0  # lines that are removed from a file's end within that time go unnoticed
 
 
 class AuditWriter:
-    """Audit writer. A caller refuses what it cannot write, and the journal is told of it once."""
+    """Audit writer. Callers refuse what it cannot write; the first failure is logged."""
 
     def __init__(self) -> None:
         """Begin an epoch.
 
         Raises:
-            OSError, ValueError: root left no start, or nothing can be written.
+            OSError, ValueError: root wrote no valid start file, or the epoch cannot be written.
         """
         start = records.decode_start(_read(START))
         self.digest_key, self.box = start.digest_key, start.box
@@ -40,7 +40,7 @@ class AuditWriter:
     def open(
         self, server: str, who: Peer, tally: SharedCounters
     ) -> tuple[AuditedSession, AuditFileHandle] | None:
-        """Write down that a session begins, and leave its key in `tally`; None if that failed."""
+        """Record a new session, and put its key into `tally`; return None if that failed."""
         try:
             entry, key, fd = self._ledger.open(server, who.uid, who.pid, tally)
         except OSError as error:
@@ -52,10 +52,10 @@ class AuditWriter:
         return entry, AuditFileHandle(entry.session, fd)
 
     def next_part(self, entry: AuditedSession) -> int | None:
-        """Return the file in which a session goes on; None if there can be none.
+        """Return the next file of a session; None if there can be none.
 
         Raises:
-            ChannelError: there is room in the one it has.
+            ChannelError: its current file is not full.
         """
         try:
             if not self._ledger.is_full(entry):
@@ -66,19 +66,19 @@ class AuditWriter:
             return None
 
     def close(self, tally: SharedCounters, entry: AuditedSession | None) -> None:
-        """Write down that a session is over, now or when there is room for it."""
+        """Record the end of a session, now or when the disk has room."""
         if entry is None:
             tally.close()
         else:
             self._ledger.close(entry)
 
     def policy(self, digest: str) -> None:
-        """Write down that another policy is in force."""
-        with suppress(OSError):  # it is in each record of a session too
+        """Record that another policy is in force."""
+        with suppress(OSError):  # each record of a session has its digest too
             self._ledger.policy(digest)
 
     def answered(self, answered: ApprovalAnswered) -> bool:
-        """Write down what somebody answered, and tell the journal; say whether it is written."""
+        """Record an approval answer, and log it to the journal; return whether it was recorded."""
         try:
             self._ledger.answered(answered)
         except OSError as error:
@@ -98,7 +98,7 @@ class AuditWriter:
         return True
 
     def catch_up(self, now_s: float) -> None:
-        """Write down how far sessions have come, and leave an anchor, if it is time to."""
+        """Record the heads of sessions, and write an anchor, if they are due."""
         if now_s - self._anchored_at_s < _ANCHOR_EVERY_S:
             return
         self._anchored_at_s = now_s
@@ -111,11 +111,11 @@ class AuditWriter:
             self._anchor()
 
     def due_in_s(self, now_s: float) -> float:
-        """Return after how long `catch_up` is to be called again."""
+        """Return the time until `catch_up` must be called."""
         return max(0.0, self._anchored_at_s + _ANCHOR_EVERY_S - now_s)
 
     def end(self) -> None:
-        """Write down that the gate is stopped."""
+        """Record the stop of the gate."""
         try:
             self._ledger.end()
         except OSError as error:
@@ -123,15 +123,15 @@ class AuditWriter:
         self._anchor()
 
     def forget(self) -> None:
-        """In a child: keep nothing by which the chain could go on."""
+        """In a child: erase the keys by which the chain could be continued."""
         self._ledger.forget()
 
     def _anchor(self) -> None:
-        """Leave in the journal, which is root's, how far the chain has come."""
+        """Write the head of the chain to the journal, which belongs to root."""
         ledger = self._ledger
         is_taken = self._journal.write(
             f"audit: epoch {ledger.epoch} has {ledger.count} records, the last with {ledger.mac}",
-            # Of all that this unit writes nothing else is of it: journald limits each on its own.
+            # No other message of this unit has this priority: journald limits each one separately.
             PRIORITY="7",
             MESSAGE_ID=ANCHOR_ID,
             MCPWRAP_EPOCH=str(ledger.epoch),
@@ -144,11 +144,12 @@ class AuditWriter:
     def _fail(self, error: OSError) -> None:
         if not self._is_failing:
             self._is_failing = True
-            log_line(f"the audit cannot be written, so calls are refused: {error.strerror}")
+            why = f"{error.strerror} [E-AUDIT-NOT-WRITABLE]"
+            log_line(f"the audit cannot be written, so calls are refused: {why}")
 
 
 def _read(path: Path) -> bytearray:
-    """Return a file, of which no other copy is in the memory of this process."""
+    """Return the content of a file, without another copy in this process's memory."""
     with path.open("rb", buffering=0) as file:
         content = bytearray(os.fstat(file.fileno()).st_size)
         file.readinto(content)

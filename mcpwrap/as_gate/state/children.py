@@ -1,4 +1,4 @@
-"""Child table of the monitor: one process a session, and the channel to each."""
+"""Child table of the monitor: one process for each session, and the channel to it."""
 
 import os
 import signal
@@ -13,8 +13,8 @@ from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 
-MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
-TOO_MANY = f"this account has {MAX_PER_UID} sessions already"
+MAX_PER_UID = 128  # an agent opens a few; a runaway one must not use up the gate's sessions
+TOO_MANY = f"this account has {MAX_PER_UID} sessions already [E-SESSION-LIMIT-ACCOUNT]"
 
 
 @dataclass(slots=True)
@@ -24,13 +24,13 @@ class Child:
     pid: int
     who: Peer
     channel: socket.socket
-    verdicts: socket.socket  # for what becomes of requests that it holds
-    bell: DoorbellFlag  # rung after something was sent that it did not ask for
+    verdicts: socket.socket  # for the outcomes of requests that it holds
+    bell: DoorbellFlag  # set after a packet that it did not request
     tally: SharedCounters
-    policy_digest: str  # of the policy that it was made with
-    server: str = ""  # until it says which it serves; it says so once
+    policy_digest: str  # of the policy in force at its fork
+    server: str = ""  # set once, when it names its server
     entry: AuditedSession | None = None  # in the audit, from then on
-    has_started: bool = False  # or could not: it says that once as well
+    has_started: bool = False  # it reported once that its server started or failed to
 
 
 class ChildTable:
@@ -51,11 +51,11 @@ class ChildTable:
         return self._child_by_pid.values()
 
     def count_of(self, uid: int) -> int:
-        """Return how many sessions an account has."""
+        """Return the number of sessions of an account."""
         return Counter(child.who.uid for child in self._child_by_pid.values())[uid]
 
     def holders_at(self, server: str) -> list[Holder]:
-        """Return whose the sessions of one server are."""
+        """Return the accounts of the sessions of one server."""
         return [
             Holder(child.who.uid, child.who.gids)
             for child in self._child_by_pid.values()
@@ -63,25 +63,25 @@ class ChildTable:
         ]
 
     def add(self, child: Child) -> None:
-        """Take in a child that was just forked."""
+        """Add a child that was just forked."""
         self._child_by_pid[child.pid] = child
         self._child_by_fd[child.channel.fileno()] = child
 
     def by_channel(self, fd: int) -> Child | None:
-        """Return whose channel that is."""
+        """Return the child with this channel."""
         return self._child_by_fd.get(fd)
 
     def close_channel(self, child: Child) -> None:
-        """Close a channel, because the child did or is not to be listened to any more."""
+        """Close a channel, because the child closed it or must not send any more."""
         self._child_by_fd.pop(child.channel.fileno(), None)  # -1 once it is closed
         child.channel.close()
         child.verdicts.close()
         child.bell.close()
 
     def drop_channels(self) -> None:
-        """In a child: forget the others' channels, without closing what it has by now.
+        """In a child: drop the other children's channels, without closing descriptors.
 
-        Nor can it write any more how far the others have come.
+        Their numbers may be in use again. The shared counters of the others are unmapped.
         """
         for child in self._child_by_fd.values():
             child.channel.detach()
@@ -91,8 +91,8 @@ class ChildTable:
             child.tally.close()
 
     def kill(self, child: Child) -> None:
-        """End a child that does what no child of ours does, or cannot be told of a new policy."""
-        if child.pid in self._child_by_pid:  # or the number may be another's by now
+        """Kill a child that sent an invalid packet, or to which a policy could not be sent."""
+        if child.pid in self._child_by_pid:  # else the PID may belong to another process
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
 
@@ -106,9 +106,9 @@ class ChildTable:
         return ended
 
     def end_all(self) -> None:
-        """End every session before this process ends: systemd waits for what it leaves behind.
+        """Kill every session's process before this process ends, since systemd waits for them.
 
-        They have nothing to tidy up, and one that was taken over would not heed SIGTERM.
+        They need no cleanup, and one that an attacker controls would ignore SIGTERM.
         """
         for pid in self._child_by_pid:
             with suppress(ProcessLookupError):

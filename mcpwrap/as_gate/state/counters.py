@@ -13,44 +13,44 @@ from mcpwrap.linux import accounts
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _READERS = ("adm", "mcpwrap")
-_LOOK_EVERY_S = 1.0  # of a thousand sessions a look takes some milliseconds
+_SAMPLE_EVERY_S = 1.0  # sampling a thousand sessions takes some milliseconds
 _PIECE_CHARS = session_socket.MAX_PACKET_BYTES // 4
 
 
 class Statistics:
     """Counters that the monitor samples; a child serves the snapshot that it inherited at its fork.
 
-    For a child may not keep the memory that other sessions share with the monitor.
+    A child must not keep the memory that other sessions share with the monitor.
     """
 
     def __init__(self) -> None:
         self._since = time.time()
         self._ended: dict[str, Counts] = {}
         self._seen = dict[str, Counts](), list[tuple[str, Counts]]()
-        self._looked_at_s = -_LOOK_EVERY_S
+        self._sampled_at_s = -_SAMPLE_EVERY_S
 
     def look(self, children: Iterable[Child], now_s: float) -> None:
-        """Look at what is counted so far, if it is time to; `children` are those not yet reaped."""
-        if now_s - self._looked_at_s >= _LOOK_EVERY_S:
-            self._looked_at_s = now_s
+        """Sample the counters, if due; `children` are those that are not reaped yet."""
+        if now_s - self._sampled_at_s >= _SAMPLE_EVERY_S:
+            self._sampled_at_s = now_s
             running = [(each.server, each.tally.counts()) for each in children if each.server]
-            self._seen = self._ended.copy(), running  # or who ends meanwhile would count twice
+            self._seen = self._ended.copy(), running  # else sessions that end now would count twice
 
     def keep(self, each: Child) -> None:
-        """Keep what a child has counted that was reaped, before its memory goes."""
+        """Store the counts of a reaped child, before its memory is unmapped."""
         if each.server:
             before = self._ended.get(each.server, NOTHING)
             self._ended[each.server] = before.plus(each.tally.counts())
 
     def tell(self, who: Peer, asker: socket.socket) -> None:
-        """In a child: tell what was last seen. Names of servers and numbers are not for everybody.
+        """In a child: send the last sample, to authorized accounts only: it names all servers.
 
         Raises:
-            RefusalError: it is not for this account.
-            OSError: the asker has gone, or does not read.
+            RefusalError: this account may not read it.
+            OSError: the peer has gone, or does not read.
         """
         if who.uid != 0 and who.gids.isdisjoint(map(accounts.gid_of, _READERS)):
-            why = "only root and members of adm or mcpwrap may see what was counted"
+            why = "only root and members of adm or mcpwrap may read the statistics"
             raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
         text = counters.encode(counters.stats_of(self._since, *self._seen))
         for at in range(0, len(text), _PIECE_CHARS):

@@ -16,22 +16,22 @@ from mcpwrap.machine.policy_files import gone, policy_files
 
 
 class Policies:
-    """Policy in force. An invalid one changes nothing; before a valid one all are refused."""
+    """Policy in force. An invalid one changes nothing; without any, sessions are refused."""
 
     def __init__(self) -> None:
         self._policy: Policy | None = None
         self._compiled_by_server: dict[str, CompiledPolicy] = {}
         self.digest = ""
-        self.problem = ""  # with the files as they were last read; "" is none
+        self.problem = ""  # of the files as they were last read; "" without one
         self.why_none = ""  # for agents, while no policy is in force
-        self.vanished: tuple[str, ...] = ()  # not there when they were read, though recorded
-        self._files: frozenset[str] = frozenset()  # of which the policy in force was made
+        self.vanished: tuple[str, ...] = ()  # recorded files that were missing at the last read
+        self._files: frozenset[str] = frozenset()  # of the policy in force
 
     def reload(self, admissions: Callable[[], AccessList] = AccessList) -> bool:
-        """Read the files anew; say whether what is in force is another policy now.
+        """Read the files again; return whether another policy is in force now.
 
-        Where one is gone that `apply` has recorded in the access list, the policy in force stays.
-        Where none is yet, the servers that it concerned are refused: see `missing`.
+        If a file is missing that `apply` has recorded in the access list, the policy in force
+        stays. If there is none yet, the servers of that file are refused: see `missing`.
         """
         try:
             recorded = [f for one in admissions().by_server.values() for f in one.policy]
@@ -55,27 +55,28 @@ class Policies:
         return is_new
 
     def what_vanished(self) -> str:
-        """Say which recorded files were not there when they were last read; "" if all were."""
+        """Return the error about recorded files that were missing at the last read, or ""."""
         if not self.vanished:
             return ""
-        return f"{', '.join(self.vanished)}: gone; if that is meant, `sudo mcpwrap apply`"
+        files = ", ".join(self.vanished)
+        return f"{files}: gone; if that is intended, `sudo mcpwrap apply` [E-POLICY-FILE-MISSING]"
 
     def missing(self, admission: AccessRule) -> tuple[str, ...]:
-        """Return the files of a server's policy that are gone, and whose rules are not in force.
+        """Return the files of a server's policy that are missing, and whose rules are not in force.
 
-        One that is there and was not read yet waits for `systemctl reload`.
+        A file that exists and was not read yet needs a `systemctl reload`.
         """
         left_out = [name for name in admission.policy if name not in self._files]
         return tuple(name for name in left_out if name in self.vanished or gone([name]))
 
     def describe(self) -> str:
-        """Say which policy is in force, in the words that a reload and `status` look for."""
+        """Return the policy in force, as a text that `reload` and `mcpwrap status` compare."""
         if self._policy is None:
             return "no policy: all are refused until /etc/mcpwrap/policy.yaml is right"
         return f"policy {self.digest}" + (", not that of the files" if self.problem else "")
 
     def compiled(self, server: str) -> CompiledPolicy | None:
-        """Return the rules for one server; without any valid policy there are none."""
+        """Return the rules for one server; None without a valid policy."""
         if self._policy is None:
             return None
         if server not in self._compiled_by_server:
@@ -83,18 +84,21 @@ class Policies:
         return self._compiled_by_server[server]
 
     def sealed_copy(self, server: str) -> int:
-        """Return a descriptor of the rules for one server, which nobody can change any more.
+        """Return a descriptor of the rules for one server, sealed against changes.
 
         Source: memfd_create(2), fcntl(2) on F_ADD_SEALS.
         """
         if self._policy is None:
-            raise ValueError("there is no policy to hand out")
+            raise ValueError("no policy is in force")
         part = rules.for_server(self._policy, server)
         return memfd.sealed(f"policy-{server}", rules.encode(part))
 
 
 def _why_none(error: Exception) -> str:
-    """Say in one line why there is no policy."""
+    """Return the reason for which no policy is in force, in one line."""
     if isinstance(error, UsageError) and not isinstance(error, PolicyError):
-        return f"{error.where}: {error.problem}"  # others could have written it
-    return "the policy has mistakes: `mcpwrap policy check` lists them; then reload the gate"
+        return f"{error.where}: {error.problem} [E-SESSION-ROOT-FILE]"  # not root's alone
+    return (
+        "the policy has errors: `mcpwrap policy check` lists them; then reload the gate "
+        "[E-SESSION-POLICY]"
+    )

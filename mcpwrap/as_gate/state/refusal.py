@@ -1,4 +1,4 @@
-"""Error that ends a session before it began."""
+"""Error that refuses a session before it begins."""
 
 from mcpwrap.core.wire import session_socket
 

@@ -126,7 +126,7 @@ def test_only_root_and_members_of_two_groups_are_told(machine: Machine, auditor:
             assert shown["probe"]["decisions"]["allowed"] == 1, user
         refused = machine.as_user("mallory", "mcpwrap stats --json", status=1)
     assert refused.out == ""
-    assert "only root and members of adm or mcpwrap may see what was counted" in refused.err
+    assert "only root and members of adm or mcpwrap may read the statistics" in refused.err
     assert "probe" not in refused.err
 
 

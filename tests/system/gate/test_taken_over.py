@@ -23,7 +23,7 @@ POLICY = """
 version: 1
 limits: {calls: 3/h}
 """
-HOOK = "        news = self._monitor.policy_update()\n"
+HOOK = "        update = self._monitor.policy_update()\n"
 REFUSED_ANYWAY = {"write a file", "make a network socket", "read its own memory"}
 CODE = Path(taken_over.__file__).read_text()
 NO_FILTER = ("as_gate/session/admit", "context.filter.enter)", "lambda: None)")
@@ -122,7 +122,7 @@ if self._about.server == "probe":
 
 def test_a_policy_that_was_handed_out_cannot_be_changed(machine: Machine) -> None:
     """It has a descriptor of it for a moment: sealed, and of its own server alone."""
-    take = "        self._news = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))\n"
+    take = "        self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))\n"
     said = f"        {run(CODE + 'change_a_policy(fds[0])', fds='fds')}\n"
     with machine.patched("as_gate/session/monitor_client", take, said + take):
         with machine.session("probe") as session:

@@ -146,7 +146,7 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
         ("gone", "cannot start /usr/bin/no-such-program: No such file or directory"),
         ("nowhere", "cannot enter /no/such/folder: No such file or directory"),
     ):
-        assert told(machine, "alice", name, 70) == why
+        assert told(machine, "alice", name, 70) == f"{why} [E-SESSION-SERVER-START]"
     with machine.session("alone") as session:
         session.evaluate("result = 1")
         err = machine.as_user("alice", "mcpwrap-connect alone", status=75).err
@@ -191,7 +191,7 @@ def test_only_two_streams_and_an_honest_hello_are_taken(answers: dict[str, str])
     } == set()
     assert answers["other protocol"] == (
         "!76 the program that connects has version 2 of the protocol, the gate version 1: "
-        "`sudo systemctl restart mcpwrap-gate.service`"
+        "`sudo systemctl restart mcpwrap-gate.service` [E-SESSION-HANDSHAKE]"
     )
 
 

@@ -1,4 +1,4 @@
-"""The monitor's part of approval, with real sockets: sessions at one end, people at the other."""
+"""The monitor's part of approval, with real sockets to sessions and to approvers."""
 
 import os
 import select
@@ -55,7 +55,7 @@ GROUP, WEB_UID, HOOK_UID = 50, 901, 902
 
 
 class InForce:
-    """A policy that lets the agent's own window answer, for each server but `plain`."""
+    """Policy that allows elicitation for each server but `plain`."""
 
     def compiled(self, server: str) -> CompiledPolicy:
         rule = Rule(
@@ -65,7 +65,7 @@ class InForce:
 
 
 class Written(AuditWriter):
-    """Audit that keeps people's answers, unless it is broken."""
+    """Audit that stores approval answers, unless it is broken."""
 
     def __init__(self) -> None:
         self.events: list[ApprovalAnswered] = []
@@ -79,14 +79,14 @@ class Written(AuditWriter):
 
 @dataclass
 class About:
-    """The part of a session's recorder that approval reads."""
+    """Part of a session's recorder that approvals read."""
 
     about: RecordedSession
     policy: str = "12ab"
 
 
 class Session:
-    """One session, as its own process has it."""
+    """One session, from the view of its own process."""
 
     def __init__(self, world: "World", pid: int, uid: int, server: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -119,7 +119,7 @@ class Session:
         return self._world.while_serving(lambda: self.asking.ask(hold, wanted))
 
     def hears(self) -> list[ApprovalOutcome | None]:
-        """Return what came about its holds."""
+        """Return the outcomes that it received for its held requests."""
         heard = []
         with suppress(BlockingIOError):
             while packet := self.told.recv(approval_packets.MAX_BYTES, socket.MSG_DONTWAIT):
@@ -139,13 +139,13 @@ class Somebody:
         self.fds: list[int] = []
 
     def says(self, packet: FromApprover | bytes) -> list[ToApprover]:
-        """Say something; return all that is answered."""
+        """Send a packet; return all replies."""
         self.socket.send(packet if isinstance(packet, bytes) else encode_question(packet))
         self._world.serve()
         return self.hears()
 
     def asks(self, packet: FromApprover) -> str:
-        """Say something; return in a word what is answered."""
+        """Send a packet; return its one reply as text."""
         (answer,) = self.says(packet)
         return f"{answer.code}: {answer.why}" if isinstance(answer, RefusedReply) else str(answer)
 
@@ -172,7 +172,7 @@ class Somebody:
 
 
 class World:
-    """The monitor's handling of approvals, without its loop."""
+    """The monitor's handling of approvals, without its event loop."""
 
     poll: select.poll
     sockets: list[socket.socket]
@@ -209,7 +209,7 @@ class World:
         return Session(self, pid, uid, server)
 
     def somebody(self, uid: int, *gids: int) -> Somebody:
-        """Return who connects, as the kernel would name them."""
+        """Return a connection with these peer credentials."""
         self._next_peer = Peer(7, uid, frozenset(gids))
         return Somebody(self, self._path)
 
@@ -217,7 +217,7 @@ class World:
         return self.somebody(1001, GROUP)
 
     def serve(self) -> None:
-        """Do all there is to do, and wait for proofs that are being checked."""
+        """Handle all events, and wait for running checks of proofs."""
         proving = self.approving.deciding.proving
         while ready := self.poll.poll(5000 if proving._jobs else 0):
             for fd, _ in ready:
@@ -227,7 +227,7 @@ class World:
                 pass
 
     def while_serving(self, ask: Callable[[], T]) -> T:
-        """Return what a session's process gets, which waits for the monitor."""
+        """Return the result of a call that waits for the monitor."""
         got: list[T] = []
         thread = threading.Thread(target=lambda: got.append(ask()))
         thread.start()

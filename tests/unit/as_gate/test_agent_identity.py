@@ -19,7 +19,7 @@ ADMISSION = AccessRule(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BO
 
 @pytest.fixture(autouse=True)
 def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine of the tests has no such account as the listeners', and no such units."""
+    """Add the listeners' account and units, which the tests' machine does not have."""
     monkeypatch.setattr(agent_identity, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
     units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
     units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
@@ -29,14 +29,16 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("uid", "gids", "may"), [(ALICE, (), True), (BOB, (GUESTS,), True), (BOB, (100,), False)]
 )
-def test_who_connects_is_who_asks(uid: int, gids: tuple[int, ...], *, may: bool) -> None:
+def test_without_a_claim_the_peer_is_the_agent(
+    uid: int, gids: tuple[int, ...], *, may: bool
+) -> None:
     agent = agent_identity.agent_of(Peer(7, uid, frozenset(gids)), "notes", "")
     assert (agent.who.uid, agent.who.pid) == (uid, 7)
     assert agent.may_use(ADMISSION) == may
 
 
 @pytest.mark.parametrize(("pid", "uid", "may"), [(7, BOB, True), (9, ALICE, False), (8, 0, False)])
-def test_a_listener_asks_for_its_agent_who_brings_no_groups(
+def test_a_listener_opens_sessions_for_its_agent_without_groups(
     pid: int, uid: int, *, may: bool
 ) -> None:
     listener = Peer(pid, os.getuid(), frozenset({GUESTS}))
@@ -45,7 +47,7 @@ def test_a_listener_asks_for_its_agent_who_brings_no_groups(
     assert agent.may_use(ADMISSION) == may
 
 
-def test_nobody_else_asks_for_another() -> None:
+def test_other_accounts_cannot_claim_an_agent() -> None:
     with pytest.raises(ValueError, match="only the listener"):
         agent_identity.agent_of(Peer(7, os.getuid() + 1, frozenset()), "notes", str(BOB))
 
@@ -54,14 +56,12 @@ def test_nobody_else_asks_for_another() -> None:
     ("pid", "server", "claim"),
     [(9, "notes", str(BOB)), (7, "other", str(BOB)), (10, "notes", str(BOB))],
 )
-def test_a_listener_asks_for_nobody_but_its_own_agent_and_server(
-    pid: int, server: str, claim: str
-) -> None:
+def test_a_listener_cannot_claim_another_agent_or_server(pid: int, server: str, claim: str) -> None:
     with pytest.raises(ValueError, match="only the listener"):
         agent_identity.agent_of(Peer(pid, os.getuid(), frozenset()), server, claim)
 
 
-def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_account_there_is_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_identity, "LISTENERS", "no-such-account")
     with pytest.raises(ValueError, match="only the listener"):
         agent_identity.agent_of(Peer(7, os.getuid(), frozenset()), "notes", str(BOB))
@@ -73,11 +73,11 @@ def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatc
         (0, (), True, True),
         (BOB, (GUESTS,), True, True),
         (BOB, (), True, False),
-        (ALICE, (), True, False),  # an agent would log in as whom it likes
+        (ALICE, (), True, False),  # an agent could log in with any identity
         (0, (), False, False),
     ],
 )
-def test_root_and_approvers_log_in_where_there_is_a_login(
+def test_root_and_approvers_may_log_in_to_servers_with_a_login(
     monkeypatch: pytest.MonkeyPatch, uid: int, gids: tuple[int, ...], *, has_login: bool, may: bool
 ) -> None:
     monkeypatch.setattr(accounts, "gid_of", {agent_identity.APPROVERS: GUESTS}.get)
@@ -100,17 +100,17 @@ def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
 
 
 @pytest.mark.parametrize("uid", ["", "login"])
-def test_a_listener_has_to_name_an_account(uid: str) -> None:
-    with pytest.raises(ValueError, match="no UID"):
+def test_a_listener_must_claim_an_account(uid: str) -> None:
+    with pytest.raises(ValueError, match="is not a UID"):
         agent_identity.claim_in({session_socket.AGENT: uid})
 
 
-def test_nobody_logs_in_for_another() -> None:
-    with pytest.raises(ValueError, match="for another"):
+def test_a_listener_cannot_request_a_login() -> None:
+    with pytest.raises(ValueError, match="cannot request a login"):
         agent_identity.claim_in({session_socket.AGENT: "1000", session_socket.LOGIN: "login"})
 
 
 @pytest.mark.parametrize("claim", ["-1", "1e3", "+1", " 1", "٣", "1" * 11, "logout"])
-def test_what_is_no_uid(claim: str) -> None:
-    with pytest.raises(ValueError, match="no UID"):
+def test_other_claims_are_not_uids(claim: str) -> None:
+    with pytest.raises(ValueError, match="is not a UID"):
         agent_identity.agent_of(Peer(7, os.getuid(), frozenset()), "notes", claim)

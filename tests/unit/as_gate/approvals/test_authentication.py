@@ -36,7 +36,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(authentication, "APPROVERS", tmp_path / "approvers.json")
     known = {
         ME: Approver(uid=os.getuid(), hash=HASH),
-        "nobody": Approver(uid=os.getuid(), hash=HASH),  # once it was ours, now it is another's
+        "nobody": Approver(
+            uid=os.getuid(), hash=HASH
+        ),  # an earlier account of the name had the password
         "no-such": Approver(uid=7, hash=HASH),
         "broken": Approver(uid=7, hash="$argon2id$"),
     }
@@ -58,7 +60,7 @@ def checks() -> Iterator[Authenticator]:
         os.waitpid(job.pid, 0)
 
 
-def test_who_has_the_password() -> None:
+def test_the_right_password() -> None:
     account = pwd.getpwuid(os.getuid())
     proven = by_password(ME, RIGHT)
     groups = frozenset(os.getgrouplist(ME, account.pw_gid))
@@ -73,15 +75,15 @@ def test_who_has_the_password() -> None:
         ("", RIGHT, "wrong password"),
         ("broken", RIGHT, "wrong password"),
         ("unknown", RIGHT, "wrong password"),
-        ("no-such", RIGHT, "the account is gone"),
-        ("nobody", RIGHT, "the password was another account's of that name"),
+        ("no-such", RIGHT, "the account does not exist any more"),
+        ("nobody", RIGHT, "the password is of an earlier account of that name"),
     ],
 )
-def test_who_has_not(user: str, password: bytes, why: str) -> None:
+def test_a_password_is_refused(user: str, password: bytes, why: str) -> None:
     assert by_password(user, password) == AuthResult(why=why)
 
 
-def test_without_the_file_nobody_has_one(path: Path) -> None:
+def test_without_the_file_no_account_has_a_password(path: Path) -> None:
     path.unlink()
     assert by_password(ME, RIGHT) == AuthResult(why="wrong password")
 
@@ -89,7 +91,7 @@ def test_without_the_file_nobody_has_one(path: Path) -> None:
 def ended(
     checks: Authenticator, check: Callable[[], AuthResult], key: tuple[int, str] = (1, "x")
 ) -> AuthResult:
-    """Return what a check came to."""
+    """Return the result of a check."""
     came: list[AuthResult] = []
     fd = checks.start(key, check, came.append)
     assert checks.has(fd)
@@ -101,7 +103,7 @@ def ended(
     return came[0]
 
 
-def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Authenticator) -> None:
+def test_a_check_is_a_process_without_the_monitors_descriptors(checks: Authenticator) -> None:
     inherited = os.memfd_create("of the monitor")
 
     def check() -> AuthResult:
@@ -111,23 +113,23 @@ def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Authe
     os.close(inherited)
     assert proven.uid == 5
     assert proven.gids != (os.getpid(),)
-    assert proven.why == "0 1 2 3 4"  # 4 is where that was read from
+    assert proven.why == "0 1 2 3 4"  # 4 is the descriptor of the listing itself
 
 
-def test_a_check_that_fails_proves_nothing_and_leaves_its_traceback(
+def test_a_failed_check_authenticates_no_account_and_logs_its_traceback(
     checks: Authenticator,
     capfd: pytest.CaptureFixture[str],
     path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", sys.__stderr__)  # that of the tests is closed there
+    monkeypatch.setattr(sys, "stderr", sys.__stderr__)  # the tests' standard error is closed there
     path.write_text("{")
     proven = ended(checks, lambda: by_password(ME, RIGHT))
-    assert proven == AuthResult(why="it could not be checked: see the journal of mcpwrap-gate")
+    assert proven == AuthResult(why="the check failed: see the journal of mcpwrap-gate")
     assert "DecodeError" in capfd.readouterr().err
 
 
-def test_nor_does_one_that_is_killed(checks: Authenticator) -> None:
+def test_a_killed_check_authenticates_no_account(checks: Authenticator) -> None:
     def check() -> AuthResult:
         os.kill(os.getpid(), 9)
         return AuthResult(uid=0)
@@ -135,30 +137,30 @@ def test_nor_does_one_that_is_killed(checks: Authenticator) -> None:
     assert ended(checks, check).uid == -1
 
 
-def test_wrong_ones_are_few(checks: Authenticator) -> None:
+def test_wrong_proofs_are_limited(checks: Authenticator) -> None:
     now_s = time.monotonic()
     for _ in range(MAX_FAILURES):
         assert checks.why_not(1, "x", now_s) == ""
         ended(checks, lambda: AuthResult(why="wrong password"))
-    assert checks.why_not(1, "x", time.monotonic()).startswith("5 proofs were wrong: again in ")
+    assert checks.why_not(1, "x", time.monotonic()).startswith("5 wrong proofs: retry in ")
     assert checks.why_not(1, "y", now_s) == checks.why_not(2, "x", now_s) == ""
     assert checks.why_not(1, "x", time.monotonic() + FAILURES_WITHIN_S) == ""
 
 
-def test_a_right_one_makes_up_for_the_wrong_ones(checks: Authenticator) -> None:
+def test_a_right_proof_resets_the_count(checks: Authenticator) -> None:
     for each in [AuthResult()] * (MAX_FAILURES - 1) + [AuthResult(uid=1)] + [AuthResult()]:
         ended(checks, lambda each=each: each)  # type: ignore[misc]
     assert checks.why_not(1, "x", time.monotonic()) == ""
 
 
-def test_no_number_of_failures_makes_one_forgotten(
+def test_many_failures_do_not_displace_one(
     checks: Authenticator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "_MAX_KNOWN", 2)
     for user in ("x", "y"):
         ended(checks, AuthResult, (1, user))
     now_s = time.monotonic()
-    assert checks.why_not(1, "z", now_s) == "too many proofs were wrong"
+    assert checks.why_not(1, "z", now_s) == "too many wrong proofs"
     assert checks.why_not(1, "z", now_s + FAILURES_WITHIN_S) == ""
 
 
@@ -167,18 +169,18 @@ def asleep() -> AuthResult:
     return AuthResult()
 
 
-def test_nobody_keeps_the_others_waiting(checks: Authenticator) -> None:
+def test_the_checks_of_one_account_are_limited(checks: Authenticator) -> None:
     for _ in range(MAX_OF_UID):
         assert checks.why_not(1, "x", 0.0) == ""
         checks.start((1, "x"), asleep, print)
-    assert checks.why_not(1, "y", 0.0) == "other proofs are being checked"
+    assert checks.why_not(1, "y", 0.0) == "too many proofs are being checked"
     for uid in range(2, 2 + MAX_AT_ONCE - MAX_OF_UID):
         assert checks.why_not(uid, "", 0.0) == ""
         checks.start((uid, ""), asleep, print)
-    assert checks.why_not(99, "", 0.0) == "other proofs are being checked"
+    assert checks.why_not(99, "", 0.0) == "too many proofs are being checked"
 
 
-def test_where_no_process_can_be_made_nothing_is_left_open(
+def test_a_failed_fork_leaves_no_descriptor_open(
     checks: Authenticator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> int:

@@ -1,4 +1,4 @@
-"""Approval by the monitor: a session asks, people see the call and answer, the session is told."""
+"""Approval by the monitor: sessions ask, approvers see the call and answer, sessions are notified."""
 
 import os
 import socket
@@ -57,10 +57,10 @@ def texts(somebody: Somebody) -> list[bytes]:
     return found
 
 
-def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World) -> None:
+def test_the_shown_document_is_approved_and_the_session_notified(world: World) -> None:
     session, bob = world.session(), world.approver()
     waits = waiting(session, table=7)
-    assert session.hears() == [None]  # there is a new hold to look after
+    assert session.hears() == [None]  # announces a new held request
     (pending,) = bob.listed()
     assert pending == Pending(
         id=waits.id, digest=waits.shown, size=pending.size, agent_uid=1000, server="sqlite",
@@ -81,13 +81,13 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
     (event,) = world.audit.events
     assert (event.outcome, event.uid, event.pid, event.shown) == ("approved", 1001, 7, waits.shown)
     assert (event.agent_uid, event.server, event.target) == (1000, "sqlite", "drop")
-    # A replayed one is none.
-    assert bob.asks(decide(waits)) == f"gone: nothing waits by the id {waits.id}"
+    # A replayed decision is refused.
+    assert bob.asks(decide(waits)) == f"gone: no pending request has the id {waits.id}"
     assert session.hears() == []
 
 
-def test_the_last_approved_call_is_shown_to_those_of_the_same_agent(world: World) -> None:
-    """The other account's arguments are none of hers."""
+def test_the_last_approved_call_of_the_same_agent_is_shown(world: World) -> None:
+    """The arguments of another account's calls are not sent."""
     session, other, bob = world.session(1), world.session(2, uid=1003), world.approver()
     first = waiting(session, secret=1)
     bob.says(ShowRequest(first.id))
@@ -129,20 +129,20 @@ def test_who_may_answer(
     assert event.outcome == ("approved" if answer == "Done" else "refused")
 
 
-def test_root_may_write_that_ones_own_account_is_enough(world: World) -> None:
+def test_root_may_allow_the_agents_own_account_without_a_proof(world: World) -> None:
     world.approving.deciding.same_uid = True
     waits = waiting(world.session())
     assert world.somebody(1000).asks(decide(waits)).startswith("Done")
 
 
 @pytest.mark.parametrize("channel", [Channel.CLIENT, Channel.WEB])
-def test_nobody_says_that_it_came_elsewhere(world: World, channel: Channel) -> None:
+def test_a_decision_cannot_claim_another_channel(world: World, channel: Channel) -> None:
     waits = waiting(world.session())
     answer = world.approver().asks(decide(waits, channel=channel))
-    assert answer == f"wrong: it did not come by the channel {channel.value!r}"
+    assert answer == f"wrong: the decision did not come by the channel {channel.value!r}"
 
 
-def test_nobody_answers_as_another(world: World) -> None:
+def test_a_proof_is_for_the_connecting_account_only(world: World) -> None:
     session = world.session()
     waits = waiting(session)
     session.hears()
@@ -188,7 +188,7 @@ def test_the_longest_reason_fits(world: World) -> None:
     assert answer.why.endswith("\x01" * 1024)
 
 
-def test_what_cannot_be_written_down_is_not_approved_but_may_be_denied(world: World) -> None:
+def test_without_an_audit_record_there_is_no_approval_but_a_denial(world: World) -> None:
     session, bob = world.session(), world.approver()
     waits = waiting(session)
     world.audit.is_broken = True
@@ -198,19 +198,19 @@ def test_what_cannot_be_written_down_is_not_approved_but_may_be_denied(world: Wo
     assert [told.what for told in session.hears() if told] == ["denied"]
 
 
-def test_an_answer_to_something_else_is_none(world: World) -> None:
+def test_a_decision_on_another_request_or_document_is_refused(world: World) -> None:
     session, bob = world.session(), world.approver()
     one, other = waiting(session, 1, a=1), waiting(session, 2, a=2)
     wrong = DecideRequest(id=one.id, digest=other.shown, verdict=APPROVE)
-    assert bob.asks(wrong) == "changed: what was shown is not what waits"
+    assert bob.asks(wrong) == "changed: the request that was shown is not the pending one"
     assert bob.asks(DecideRequest(id="x\x1b", digest="", verdict=APPROVE)) == (
-        r"gone: nothing waits by the id x\x1b"
+        r"gone: no pending request has the id x\x1b"
     )
     assert [event.outcome for event in world.audit.events] == ["refused", "refused"]
 
 
-def test_what_is_no_packet_is_said_to_be_none(world: World) -> None:
-    """And nobody is hung up on: what they have not read would count against the gate for ever."""
+def test_malformed_packets_are_answered(world: World) -> None:
+    """The connection stays open: unread descriptors would count against the gate for ever."""
     bob = world.approver()
     assert bob.says(b"nonsense") == [
         RefusedReply(code="wrong", why="not a packet of ours: a packet of no known kind")
@@ -218,7 +218,7 @@ def test_what_is_no_packet_is_said_to_be_none(world: World) -> None:
     assert bob.listed() == []
 
 
-def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
+def test_a_document_is_sent_after_the_last_one_was_read(world: World) -> None:
     waits, bob = waiting(world.session()), world.approver()
     bob.socket.send(encode_question(ShowRequest(waits.id)))
     bob.socket.send(encode_question(ShowRequest(waits.id)))
@@ -232,7 +232,7 @@ def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
     assert isinstance(bob.says(ShowRequest(waits.id))[0], DocumentReply)
 
 
-def test_only_so_many_attempts_are_written_down(world: World) -> None:
+def test_refused_attempts_are_recorded_up_to_a_rate(world: World) -> None:
     waits = waiting(world.session())
     alice = world.somebody(1000)
     for _ in range(30):
@@ -240,7 +240,7 @@ def test_only_so_many_attempts_are_written_down(world: World) -> None:
     assert 10 <= len(world.audit.events) < 30
 
 
-def test_an_approval_is_used_up_by_who_comes_again(world: World) -> None:
+def test_an_approval_is_used_up_by_the_retry(world: World) -> None:
     session, bob = world.session(), world.approver()
     waits = waiting(session)
     session.asking.withdraw(1, will_resume=True)
@@ -252,7 +252,7 @@ def test_an_approval_is_used_up_by_who_comes_again(world: World) -> None:
     assert isinstance(session.ask(3), AwaitingApproval)
 
 
-def test_what_is_cancelled_or_over_is_gone_with_its_document(world: World) -> None:
+def test_a_cancelled_or_ended_question_is_removed_with_its_document(world: World) -> None:
     session, other, bob = world.session(1), world.session(2), world.approver()
     documents = world.approving.deciding.documents
     waiting(session)
@@ -268,7 +268,7 @@ def test_what_is_cancelled_or_over_is_gone_with_its_document(world: World) -> No
     assert not documents._page_by_session
 
 
-def test_the_users_own_window(world: World) -> None:
+def test_elicitation(world: World) -> None:
     one, other = world.session(1), world.session(2)
     waits = waiting(one)
     assert waiting(other).id == waits.id
@@ -276,9 +276,9 @@ def test_the_users_own_window(world: World) -> None:
     world.serve()
     by = "uid 1000 in the agent's own window"
     assert other.hears()[1:] == [ApprovalOutcome(hold=1, what="approved", by=by)]
-    assert [told.what for told in one.hears() if told] == []  # it is not that session's window
+    assert [told.what for told in one.hears() if told] == []  # a question of another session
     assert world.audit.events[0].channel == "client"
-    other.asking.answer(1, approves=True)  # somebody was faster
+    other.asking.answer(1, approves=True)  # decided meanwhile
     waiting(other, 2)
     other.asking.answer(2, approves=False)
     world.serve()
@@ -286,15 +286,15 @@ def test_the_users_own_window(world: World) -> None:
     assert [one.id for one in world.approver().listed()] == [waits.id]
 
 
-def test_where_no_rule_says_so_no_window_answers(world: World) -> None:
+def test_without_a_rule_an_approval_by_elicitation_is_refused(world: World) -> None:
     session = world.session(server="plain")
     waiting(session)
     session.asking.answer(1, approves=True)
-    with pytest.raises(ChannelError, match="no rule lets"):
+    with pytest.raises(ChannelError, match="no rule allows an approval by elicitation"):
         world.serve()
 
 
-def test_time_and_another_policy(world: World) -> None:
+def test_expiry_and_another_policy(world: World) -> None:
     session, bob = world.session(), world.approver()
     approving = world.approving
     now_s = time.monotonic()
@@ -317,7 +317,7 @@ def test_time_and_another_policy(world: World) -> None:
     assert bob.listed() == []
 
 
-def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> None:
+def test_changes_are_sent_to_watching_connections_at_a_limited_rate(world: World) -> None:
     session, bob, carol = world.session(), world.approver(), world.somebody(1002)
     assert bob.says(WatchRequest()) == carol.says(WatchRequest()) == [EndOfList()]
     now_s = time.monotonic()
@@ -327,7 +327,7 @@ def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> 
     pending, end = bob.hears()
     assert isinstance(pending, Pending)
     assert end == EndOfList()
-    assert carol.hears() == [EndOfList()]  # that something has changed, and nothing of it
+    assert carol.hears() == [EndOfList()]  # announces a change without its content
     session.asking.withdraw(1, will_resume=True)
     world.serve()
     world.approving.catch_up(now_s + 0.05)
@@ -335,13 +335,13 @@ def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> 
     assert world.approving.due_in_s(now_s + 0.05) == pytest.approx(0.05)
     world.approving.catch_up(now_s + 0.1)
     assert len(bob.hears()) == 2
-    # That a question is gone which nobody waits for any more, too.
+    # The removal of a question without held requests is a change, too.
     world.approving.catch_up(now_s + 400)
     assert bob.hears() == [EndOfList()]
     assert bob.asks(decide(waits)).startswith("gone: ")
 
 
-def test_who_is_paused_is_listed(world: World) -> None:
+def test_paused_agents_are_listed(world: World) -> None:
     session, bob = world.session(), world.approver()
     for hold in range(1, 6):
         bob.says(decide(waiting(session, hold), DENY))
@@ -355,22 +355,22 @@ def test_who_is_paused_is_listed(world: World) -> None:
     assert world.somebody(1002).says(ListRequest()) == [EndOfList()]
 
 
-def test_what_nobody_can_read_is_not_asked(world: World) -> None:
+def test_a_request_that_is_too_long_to_be_read_is_refused(world: World) -> None:
     answer = world.session().ask(1, sql="x" * MAX_DOCUMENT_BYTES)
-    assert answer == ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+    assert answer == ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, too long to be read")
 
 
-def test_a_gate_that_has_no_more_descriptors_ends_no_session(
+def test_a_lack_of_descriptors_ends_no_session(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: str) -> int:
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(memfd, "unsealed", fail)
-    assert world.session().ask(1) == ApprovalUnavailable("the gate has no memory to show it in")
+    assert world.session().ask(1) == ApprovalUnavailable("the gate has no memory for its document")
 
 
-def test_what_no_session_of_ours_does(world: World) -> None:
+def test_packets_that_no_session_sends(world: World) -> None:
     session = world.session()
     ask = ApprovalQuery(1, 300.0, "tools/call", "drop", "writes", "")
     with pytest.raises(ChannelError, match="no document"):
@@ -384,7 +384,7 @@ def test_what_no_session_of_ours_does(world: World) -> None:
         world.approving.handle(session.child, PageRequest(), 0.0)
 
 
-def test_who_withdraws_what_was_never_asked_changes_nothing(world: World) -> None:
+def test_withdrawing_an_unknown_request_changes_nothing(world: World) -> None:
     session, bob = world.session(), world.approver()
     waiting(session)
     for hold in (0, 2, 4_000_000_000):
@@ -404,7 +404,7 @@ def test_a_session_that_does_not_read_is_ended(
     assert ended == [session.child]
 
 
-def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_OF_UID", 2)
     monkeypatch.setattr(connections, "MAX_OTHERS", 3)
     monkeypatch.setattr(connections, "MAX_PEOPLE", 5)
@@ -413,7 +413,7 @@ def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch)
     assert [one.hears() for one in alice] == [[], [], refused]
     assert alice[2].has_left()
     assert world.somebody(1002).hears() == []
-    assert world.somebody(1003).hears() == refused  # they are three who are nobody
+    assert world.somebody(1003).hears() == refused  # three accounts that are not approvers
     assert [world.approver().hears() for _ in range(2)] == [[], []]
     assert world.somebody(0).hears() == refused
     alice[0].socket.close()
@@ -421,14 +421,14 @@ def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch)
     assert world.somebody(WEB_UID).hears() == []
 
 
-def test_who_does_not_read_hears_nothing_more(world: World) -> None:
+def test_a_slow_reader_gets_no_more_packets(world: World) -> None:
     bob, waits = world.approver(), waiting(world.session())
     bob.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     (person,) = world.people._person_by_fd.values()
     for _ in range(2000):
         world.people.send(person, EndOfList())
     assert person.is_stuck
-    assert person.socket.fileno() >= 0  # it counts as connected until it leaves
+    assert person.socket.fileno() >= 0  # it counts as connected until it closes
     assert world.approver().asks(decide(waits)).startswith("Done")
     bob.socket.close()
     world.serve()
@@ -459,7 +459,7 @@ def write_approvers(path: Path, uid: int, password: bytes) -> None:
 
 @pytest.fixture
 def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`root` has one, here: it is the account that every machine has."""
+    """`root` has a password here, because that account exists on every machine."""
     from mcpwrap.as_gate.approvals import authentication
 
     path = tmp_path / "approvers.json"
@@ -468,7 +468,7 @@ def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("passwords")
-def test_the_page_answers_for_who_gives_a_password(world: World) -> None:
+def test_the_page_answers_for_the_account_of_a_password(world: World) -> None:
     session, page = world.session(), world.somebody(WEB_UID)
     waits = waiting(session)
     session.hears()
@@ -488,46 +488,49 @@ def test_the_page_answers_for_who_gives_a_password(world: World) -> None:
 
 
 @pytest.mark.usefixtures("passwords")
-def test_a_password_is_checked_for_the_page_and_for_ones_own_account(world: World) -> None:
+def test_a_password_is_checked_for_the_page_and_for_the_own_account(world: World) -> None:
     page, root, alice = world.somebody(WEB_UID), world.somebody(0), world.somebody(1000)
     assert page.asks(LoginRequest("root", b"right")).startswith(
         "DoneReply(text='logged in', user='root'"
     )
     assert page.asks(LoginRequest("root", b"wrong")) == "proof: wrong password"
     assert root.asks(LoginRequest("root", b"right")).startswith("Done")
-    assert alice.asks(LoginRequest("root", b"right")) == "not-you: that is another's account"
+    assert (
+        alice.asks(LoginRequest("root", b"right"))
+        == "not-you: the user is not the account that connects"
+    )
     waits = waiting(world.session())
     proof = {"proof": Proof.PASSWORD, "user": "root", "password": b"right"}
-    assert alice.asks(decide(waits, **proof)) == "not-you: that account may not answer it"
+    assert alice.asks(decide(waits, **proof)) == "not-you: this account may not answer the request"
 
 
 @pytest.mark.usefixtures("passwords")
-def test_passwords_are_not_guessed(world: World) -> None:
+def test_password_guesses_are_limited(world: World) -> None:
     page = world.somebody(WEB_UID)
     assert {page.asks(LoginRequest("root", b"wrong")) for _ in range(5)} == {
         "proof: wrong password"
     }
-    assert page.asks(LoginRequest("root", b"right")).startswith(
-        "busy: 5 proofs were wrong: again in "
-    )
-    # Of other names the page may ask still, and root of its own.
+    assert page.asks(LoginRequest("root", b"right")).startswith("busy: 5 wrong proofs: retry in ")
+    # The page may still try other names, and root its own.
     assert page.asks(LoginRequest("nobody", b"x")) == "proof: wrong password"
     assert world.somebody(0).asks(LoginRequest("root", b"right")).startswith("Done")
 
 
 @pytest.mark.usefixtures("passwords")
-def test_one_question_at_a_time_while_a_proof_is_checked(world: World) -> None:
+def test_one_request_at_a_time_while_a_proof_is_checked(world: World) -> None:
     page = world.somebody(WEB_UID)
     page.socket.send(b"login\nroot\nright")
     page.socket.send(b"list")
     world.serve()
     first, second = page.hears()
-    assert first == RefusedReply(code="busy", why="one question at a time")
+    assert first == RefusedReply(
+        code="busy", why="a proof is being checked; send one request at a time"
+    )
     assert second == DoneReply(text="logged in", user="root")
 
 
 @pytest.mark.usefixtures("passwords")
-def test_what_is_gone_when_the_proof_is_in_is_not_approved(world: World) -> None:
+def test_a_question_that_is_removed_during_the_check_is_not_approved(world: World) -> None:
     session, page = world.session(), world.somebody(WEB_UID)
     waits = waiting(session)
     proof = {"channel": Channel.WEB, "proof": Proof.PASSWORD, "user": "root", "password": b"right"}

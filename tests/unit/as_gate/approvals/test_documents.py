@@ -45,9 +45,9 @@ def is_open(fd: int) -> bool:
     return True
 
 
-def test_what_was_written_is_changed_no_more(documents: Documents) -> None:
+def test_a_taken_page_is_sealed(documents: Documents) -> None:
     page = documents.page(1)
-    mine = os.dup(page)  # as a session has it
+    mine = os.dup(page)  # as in a session's process
     os.write(mine, b"text")
     fd, _, _ = documents.take_page(1)
     documents.keep("a", fd)
@@ -58,7 +58,7 @@ def test_what_was_written_is_changed_no_more(documents: Documents) -> None:
     os.close(mine)
 
 
-def test_a_page_that_somebody_can_still_write_to_is_refused(documents: Documents) -> None:
+def test_a_page_that_is_still_mapped_is_refused(documents: Documents) -> None:
     page = documents.page(1)
     os.write(page, b"text")
     with mmap.mmap(page, 4), pytest.raises(OSError, match="busy"):
@@ -78,7 +78,7 @@ def test_a_session_has_one_page_at_a_time(documents: Documents) -> None:
             documents.take_page(1)
 
 
-def test_what_is_too_long_is_refused(documents: Documents) -> None:
+def test_a_document_that_is_too_long_is_refused(documents: Documents) -> None:
     page = documents.page(1)
     os.ftruncate(page, MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(ChannelError, match="1048577 bytes"):
@@ -86,7 +86,7 @@ def test_what_is_too_long_is_refused(documents: Documents) -> None:
     assert not is_open(page)
 
 
-def test_the_last_that_was_approved_is_kept(
+def test_the_last_approved_document_is_stored(
     documents: Documents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert documents.last_approved(TOOL) is None
@@ -99,7 +99,7 @@ def test_the_last_that_was_approved_is_kept(
     assert not is_open(first)
     documents.keep_only([])
     assert is_open(second)
-    # Of many tools the one that was approved longest ago goes.
+    # Over the limit, the tool that was approved longest ago is dropped.
     monkeypatch.setattr(module, "MAX_APPROVED", 2)
     others = [(1000, "sqlite", "tools/call", name) for name in ("x", "y")]
     for tool in others:
@@ -110,7 +110,7 @@ def test_the_last_that_was_approved_is_kept(
     assert all(documents.last_approved(tool) for tool in others)
 
 
-def test_those_of_other_questions_are_closed(documents: Documents) -> None:
+def test_documents_of_other_questions_are_closed(documents: Documents) -> None:
     one, other = written(documents, "a"), written(documents, "b")
     documents.keep_only(["b", "c"])
     assert (is_open(one), is_open(other)) == (False, True)

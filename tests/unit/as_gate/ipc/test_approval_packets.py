@@ -1,4 +1,4 @@
-"""Packets about approvals between a session's process and the monitor, there and back."""
+"""Packets about approvals between a session's process and the monitor, encoded and decoded."""
 
 import socket
 from contextlib import suppress
@@ -43,7 +43,7 @@ def test_there_and_back(packet: FromChild) -> None:
     assert decode(encode(packet)) == packet
 
 
-def test_long_texts_are_cut_and_none_is_two() -> None:
+def test_long_texts_are_cut_and_none_is_split() -> None:
     sent = encode(ApprovalQuery(1, 1.0, "m" * 600, "t\0u", "😀" * 600, "x" * 600))
     assert len(sent) < packets.MAX_BYTES
     asked = decode(sent)
@@ -62,19 +62,19 @@ def test_long_texts_are_cut_and_none_is_two() -> None:
         encode(ApprovalQuery(1, float("nan"), "", "", "", "")),
     ],
 )  # fmt: skip
-def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
+def test_malformed_packets_raise(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
         decode(untrusted)
 
 
 @given(st.binary(max_size=64))
-def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
+def test_the_decoder_raises_only_its_error(untrusted: bytes) -> None:
     with suppress(ChannelError):
         packet = decode(untrusted)
         assert (packet is None) == (untrusted[:1] not in {b"D", b"Q", b"C", b"I"})
 
 
-def test_the_other_channel_has_its_own() -> None:
+def test_other_packets_are_not_about_approvals() -> None:
     for packet in (
         packets.SessionNamed("sqlite"),
         packets.PartIsFull(),
@@ -83,7 +83,7 @@ def test_the_other_channel_has_its_own() -> None:
         assert decode(packets.encode(packet)) is None
 
 
-def test_answers_arrive_and_nobody_is_waited_for() -> None:
+def test_answers_are_sent_without_blocking() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
         approval_packets.answer(monitor, ApprovalResponse("Y", "a1", "bob (web)"))

@@ -1,4 +1,4 @@
-"""Packets between a session's process and the monitor, there and back."""
+"""Packets between a session's process and the monitor, encoded and decoded."""
 
 import os
 import socket
@@ -69,7 +69,7 @@ def test_long_texts_are_cut(packet: FromChild) -> None:
     "untrusted",
     [b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff", b"A" + DIGEST + b"\xff"],
 )
-def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
+def test_malformed_packets_raise(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
         packets.decode(untrusted)
 
@@ -96,7 +96,7 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
         assert packets.decode(monitor.recv(MAX_BYTES)) == CallLimitRequest("x", DIGEST)
 
 
-def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
+def test_a_policy_is_received_without_a_request() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
         bell = DoorbellFlag()
@@ -106,7 +106,7 @@ def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
             packets.hand_out(monitor, "12ab", fd)
             bell.raise_flag()
             os.close(fd)
-            if text != b"second":  # of two that were handed out, the newest counts
+            if text != b"second":  # of two policies the latest is returned
                 assert (to_monitor.policy_update(), to_monitor.policy_update()) == (
                     PolicyUpdate("12ab", text),
                     PolicyUpdate(),
@@ -125,13 +125,13 @@ def test_a_monitor_never_waits_for_a_child_that_does_not_read() -> None:
 
 
 @given(st.binary(max_size=64))
-def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
+def test_the_decoder_raises_only_its_error(untrusted: bytes) -> None:
     with suppress(ChannelError):
         assert packets.encode(packets.decode(untrusted))[:1] == untrusted[:1]
 
 
-def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None:
-    """Whatever policy overtakes the answer."""
+def test_a_session_is_opened_and_continues_in_another_file(tmp_path: Path) -> None:
+    """Also if a policy arrives before the answer."""
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child, (tmp_path / "1").open("wb") as one, (tmp_path / "2").open("wb") as two:
         to_monitor = ToMonitor(child, DoorbellFlag(), Backoff())
@@ -153,7 +153,7 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
         assert said == [SessionNamed("sqlite"), PartIsFull()]
 
 
-def test_whoever_has_too_many_sessions_is_told_so() -> None:
+def test_a_limit_on_sessions_is_a_refusal() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
         packets.refuse_more(monitor, "this account has 128 sessions already")

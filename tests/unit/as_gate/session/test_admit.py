@@ -1,6 +1,6 @@
-"""Session process of the gate: orders to stop, the agent's umask, and the agent's end.
+"""Session's process of the gate: emergency stop, the agent's umask, and the agent's end.
 
-An order that cannot be read, or that others could have written, stops all.
+A file of the stop that cannot be read, or that others could have written, stops all servers.
 """
 
 import os
@@ -23,7 +23,7 @@ NOW, KEPT = "run/panic.json", "lib/panic.json"
 
 
 def text(content: str, mode: int = 0o644) -> Callable[[Path], None]:
-    """Return what makes a file."""
+    """Return a function that writes the file."""
 
     def make(path: Path) -> None:
         path.write_text(content)
@@ -34,7 +34,7 @@ def text(content: str, mode: int = 0o644) -> Callable[[Path], None]:
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Make the folders of both files, with neither in it."""
+    """Make the folders of both files, without the files."""
     for path in (NOW, KEPT):
         (tmp_path / path).parent.mkdir()
     monkeypatch.setattr(admit, "PANIC", (tmp_path / NOW, tmp_path / KEPT))
@@ -48,7 +48,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     [
         (text('{"everything":true}'), "stopped in an emergency"),
         (text('{"names":["git"]}'), "stopped in an emergency"),
-        (text(""), "stopped in an emergency"),  # of a disk without room for more
+        (text(""), "stopped in an emergency"),  # truncated by a full disk
         (text('{"names":"git"'), "stopped in an emergency"),
         (text('{"later":1}'), "stopped in an emergency"),  # of another version
         (text("\udcff".encode(errors="surrogateescape").decode("latin-1")), "emergency"),
@@ -57,12 +57,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (lambda path: os.chown(path, 1000, 0) if path.write_text("{}") else None, "owner 1000"),
         (lambda path: path.symlink_to("/dev/null"), "not a plain file"),
         (lambda path: path.symlink_to("nowhere"), "not a plain file"),
-        (os.mkfifo, "not a plain file"),  # which is not waited for
+        (os.mkfifo, "not a plain file"),  # a FIFO, which is not opened
         (Path.mkdir, "not a plain file"),
         (lambda path: path.parent.chmod(0o777), "accounts other than root can change its content"),
     ],
 )
-def test_what_may_be_an_order_keeps_agents_out(
+def test_a_file_that_may_be_a_stop_refuses_sessions(
     folder: Path, where: str, make: Callable[[Path], None], why: str
 ) -> None:
     make(folder / where)
@@ -73,7 +73,7 @@ def test_what_may_be_an_order_keeps_agents_out(
 
 @pytest.mark.parametrize("where", [NOW, KEPT])
 @pytest.mark.parametrize("make", [lambda _: None, text('{"names":["time"]}'), text("{}", 0o600)])
-def test_without_an_order_for_it_they_are_let_in(
+def test_without_a_stop_sessions_are_admitted(
     folder: Path, where: str, make: Callable[[Path], None]
 ) -> None:
     make(folder / where)
@@ -81,7 +81,7 @@ def test_without_an_order_for_it_they_are_let_in(
 
 
 @pytest.mark.parametrize(("door", "is_told"), [("stub", True), ("http", False), ("login", False)])
-def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: bool) -> None:
+def test_the_umask_of_the_agents_process_is_passed_on(door: Door, *, is_told: bool) -> None:
     pidfd = os.pidfd_open(os.getpid())
     before = os.umask(0o727)
     try:
@@ -94,7 +94,7 @@ def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: b
 
 @pytest.fixture
 def watch() -> Iterator[Callable[[int], select.epoll]]:
-    """Yield what watches an output, beside a stub and a monitor that stay."""
+    """Yield the epoll of an output, with a stub and a monitor that stay open."""
     stub, its_stub = socket.socketpair()
     monitor, its_monitor = socket.socketpair()
     pidfd = os.pidfd_open(os.getpid())
@@ -114,7 +114,7 @@ def pair() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("make", [pipe, pair])
-def test_the_end_of_who_reads_the_output_is_told_once(
+def test_the_end_of_the_outputs_reader_is_reported_once(
     watch: Callable[[int], select.epoll], make: Callable[[], tuple[int, int]]
 ) -> None:
     reader, output = make()
@@ -122,12 +122,12 @@ def test_the_end_of_who_reads_the_output_is_told_once(
         assert ends.poll(0) == []
         os.close(reader)
         assert [fd for fd, _ in ends.poll(0)] == [output]
-        assert ends.poll(0) == []  # so that what comes next is the end of another
+        assert ends.poll(0) == []  # so that the next event is the end of another file
     os.close(output)
 
 
 @pytest.mark.parametrize("make", [pipe, pair])
-def test_it_is_told_where_the_server_alone_has_the_output(
+def test_it_is_reported_if_only_the_server_has_the_output(
     watch: Callable[[int], select.epoll], make: Callable[[], tuple[int, int]]
 ) -> None:
     reader, output = make()
@@ -140,7 +140,7 @@ def test_it_is_told_where_the_server_alone_has_the_output(
     os.close(servers)
 
 
-def test_an_agent_sees_the_end_of_an_output_that_is_watched(
+def test_an_agent_sees_the_end_of_a_watched_output(
     watch: Callable[[int], select.epoll],
 ) -> None:
     reader, output = pipe()
@@ -148,13 +148,13 @@ def test_an_agent_sees_the_end_of_an_output_that_is_watched(
         os.close(output)
         assert os.read(reader, 1) == b""
         os.close(reader)
-        assert ends.poll(0) == []  # nobody has the output any more
+        assert ends.poll(0) == []  # no process has the output any more
 
 
-def test_an_agent_that_closes_its_input_alone_has_not_left(
+def test_an_agent_that_closes_only_its_input_has_not_left(
     watch: Callable[[int], select.epoll],
 ) -> None:
-    ours, theirs = socket.socketpair()  # of a stub whose 0 and 1 are one socket
+    ours, theirs = socket.socketpair()  # for a stub whose 0 and 1 are one socket
     with ours, theirs, watch(ours.fileno()) as ends:
         theirs.shutdown(socket.SHUT_WR)
         assert ends.poll(0) == []

@@ -1,4 +1,4 @@
-"""Access list: always as the file has it now; without a readable file no account is admitted."""
+"""Access list: always the file's current one; without a readable file no account is admitted."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ CAROL = AccessList(by_server={"git": AccessRule(uids=(1002,), gids=(), inherits=
 NOBODY = AccessList()
 
 
-def test_without_a_file_nobody_is_admitted(tmp_path: Path) -> None:
+def test_without_a_file_no_account_is_admitted(tmp_path: Path) -> None:
     assert AccessListFile(tmp_path / "gate.json").current() == NOBODY
 
 
 def test_a_list_that_root_replaced_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     guests = AccessListFile(path)
-    for admissions in (ALICE, CAROL, NOBODY, ALICE):  # the first two are of one size
+    for admissions in (ALICE, CAROL, NOBODY, ALICE):  # the first two have one size
         root_files.replace(str(path), encode(admissions))
         assert guests.current() == guests.current() == admissions
     path.unlink()
@@ -34,7 +34,7 @@ def test_a_list_that_root_replaced_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "garbage", [b"", b"{", b"[]", b'{"by_server": {"git": {}}}', b'{"\xff": 1}']
 )
-def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
+def test_a_malformed_list_admits_no_account_until_it_is_fixed(
     tmp_path: Path, garbage: bytes
 ) -> None:
     path = tmp_path / "gate.json"
@@ -49,7 +49,7 @@ def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
     assert guests.current() == CAROL
 
 
-def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Path) -> None:
+def test_the_same_file_is_read_again_after_a_malformed_one(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     guests = AccessListFile(path)
     root_files.replace(str(path), encode(ALICE))
@@ -62,7 +62,7 @@ def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Pat
     assert guests.current() == ALICE
 
 
-def test_a_list_that_others_could_have_written_admits_nobody(tmp_path: Path) -> None:
+def test_a_list_that_others_could_have_written_admits_no_account(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     root_files.replace(str(path), encode(ALICE))
     guests = AccessListFile(path)

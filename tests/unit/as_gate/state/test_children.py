@@ -17,11 +17,11 @@ def child(pid: int) -> Child:
     )
 
 
-def test_a_child_lets_go_of_all_that_are_not_reaped() -> None:
+def test_a_child_drops_all_children_that_are_not_reaped() -> None:
     family, children = ChildTable(), [child(1), child(2)]
     for each in children:
         family.add(each)
-    family.close_channel(children[0])  # it is not reaped yet: it has ended its side a moment ago
+    family.close_channel(children[0])  # not reaped yet, but its channel is closed
     assert list(family) == children[1:]
     assert list(family.living()) == children
     family.drop_channels()

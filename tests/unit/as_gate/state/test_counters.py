@@ -1,4 +1,4 @@
-"""Statistics of the monitor: sums of its children's counters, for root and two groups alone."""
+"""Statistics of the monitor: sums of its children's counters, for root and two groups only."""
 
 import socket
 import threading
@@ -29,7 +29,7 @@ def child(server: str, *decisions: str) -> Child:
 
 
 def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stats:
-    """Return what root is told, by a process of the gate's."""
+    """Return the statistics that a process of the gate sends to root."""
     path = str(folder / "gate.sock")
     monkeypatch.setattr(queries, "_GATE", path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
@@ -53,7 +53,7 @@ def summed(stats: Stats) -> list[tuple[str, int, int]]:
     return [(each.server, each.sessions, each.counts.total()) for each in stats.servers]
 
 
-def test_sessions_that_are_over_are_counted_with_those_that_are_open(
+def test_ended_and_open_sessions_are_summed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statistics = Statistics()
@@ -66,7 +66,7 @@ def test_sessions_that_are_over_are_counted_with_those_that_are_open(
     assert summed(stats) == [("git", 1, 3), ("time", 1, 0)]
 
 
-def test_a_session_that_ends_between_two_looks_is_counted_once(
+def test_a_session_that_ends_between_two_samples_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statistics, each = Statistics(), child("git", "allowed")
@@ -78,7 +78,7 @@ def test_a_session_that_ends_between_two_looks_is_counted_once(
     assert summed(told(statistics, tmp_path, monkeypatch)) == [("git", 0, 1)]
 
 
-def test_it_looks_once_a_second_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_samples_once_a_second_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statistics, each = Statistics(), child("git")
     seen = []
     for n, now_s in enumerate((100.0, 100.9, 101.0, 101.5)):
@@ -90,7 +90,7 @@ def test_it_looks_once_a_second_at_most(tmp_path: Path, monkeypatch: pytest.Monk
     assert seen == [1, 1, 3, 3]
 
 
-def test_more_servers_than_fit_into_a_packet_are_told(
+def test_statistics_longer_than_a_packet_are_sent_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statistics = Statistics()
@@ -103,19 +103,19 @@ def test_more_servers_than_fit_into_a_packet_are_told(
 
 
 class Cut(Statistics):
-    """Gate whose process ends in the middle of an answer."""
+    """Gate whose process ends before it has sent the whole reply."""
 
     def tell(self, who: Peer, asker: socket.socket) -> None:
         asker.send(b'P{"since":1.0,"servers":[')
 
 
-def test_a_part_of_an_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_reply_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProtocolError, match="did not say all"):
         told(Cut(), tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("gids", [{4}, {990}, {1000, 990}])
-def test_members_are_told(gids: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_may_read_them(gids: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "gid_of", GIDS.get)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
@@ -123,8 +123,10 @@ def test_members_are_told(gids: set[int], monkeypatch: pytest.MonkeyPatch) -> No
         assert theirs.recv(99).startswith(b'P{"since":')
 
 
-@pytest.mark.parametrize("gid_by_name", [GIDS, {}])  # or there are no such groups
-def test_others_are_not(gid_by_name: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("gid_by_name", [GIDS, {}])  # else the groups do not exist
+def test_other_accounts_may_not(
+    gid_by_name: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(accounts, "gid_of", gid_by_name.get)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, pytest.raises(RefusalError, match="only root and members"):

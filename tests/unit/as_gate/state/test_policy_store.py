@@ -1,4 +1,4 @@
-"""Missing policy files: a policy that has vanished is not an empty one, and none replaces it."""
+"""Missing policy files: the policy in force stays, and is not replaced by a smaller one."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ RULE = "version: 1\nrules: [{name: NAME, server: SERVER, tool: '*', action: bloc
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Make a folder of policies, with one for each of two servers."""
+    """Make a policy folder, with one file for each of two servers."""
     monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
     monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
     (tmp_path / "policy.d").mkdir()
@@ -31,7 +31,7 @@ def write(folder: Path, name: str) -> None:
 
 
 def recorded(folder: Path) -> Callable[[], AccessList]:
-    """Return the guest list as `apply` wrote it with both files."""
+    """Return the access list as `apply` writes it with both files."""
     by_server = {
         name: AccessRule(uids=(), gids=(), inherits=(), policy=(str(folder / f"{name}.yaml"),))
         for name in ("git", "time")
@@ -41,11 +41,11 @@ def recorded(folder: Path) -> Callable[[], AccessList]:
 
 
 def missing(policies: Policies, guests: Callable[[], AccessList]) -> list[str]:
-    """Return the servers that are refused."""
+    """Return the names of refused servers."""
     return [name for name, one in guests().by_server.items() if policies.missing(one)]
 
 
-def test_while_it_is_in_force_it_stays(folder: Path) -> None:
+def test_a_policy_in_force_stays(folder: Path) -> None:
     policies, guests = Policies(), recorded(folder)
     assert policies.reload(guests)
     before = policies.describe()
@@ -57,21 +57,21 @@ def test_while_it_is_in_force_it_stays(folder: Path) -> None:
     assert len(rules_of(policies, "git")) == 1
 
 
-def test_a_gate_that_starts_without_it_refuses_its_servers_alone(folder: Path) -> None:
+def test_a_gate_that_starts_without_a_file_refuses_its_servers_only(folder: Path) -> None:
     guests = recorded(folder)
     (folder / "git.yaml").unlink()
     policies = Policies()
     policies.reload(guests)
     assert missing(policies, guests) == ["git"]
     assert "git.yaml: gone" in policies.what_vanished()
-    write(folder, "git")  # it is there again, and was not read yet
+    write(folder, "git")  # it exists again, and was not read yet
     assert missing(policies, guests) == ["git"]
     policies.reload(guests)
     assert missing(policies, guests) == []
     assert len(rules_of(policies, "git")) == 1
 
 
-def test_once_apply_has_seen_it_they_are_served_without(folder: Path) -> None:
+def test_after_apply_they_are_served_without_it(folder: Path) -> None:
     (folder / "git.yaml").unlink()
     policies, guests = Policies(), recorded(folder)
     policies.reload(guests)
@@ -82,7 +82,7 @@ def test_once_apply_has_seen_it_they_are_served_without(folder: Path) -> None:
     assert policies.what_vanished() == ""
 
 
-def test_one_that_apply_has_recorded_and_nobody_has_read_yet_waits(folder: Path) -> None:
+def test_a_recorded_file_that_was_not_read_yet_is_not_missing(folder: Path) -> None:
     (folder / "git.yaml").unlink()
     policies, guests = Policies(), recorded(folder)
     policies.reload()  # before `apply` recorded it
@@ -92,7 +92,7 @@ def test_one_that_apply_has_recorded_and_nobody_has_read_yet_waits(folder: Path)
     assert missing(policies, guests) == ["git"]
 
 
-def test_where_others_can_remove_one_none_is_taken_and_it_is_said(folder: Path) -> None:
+def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
     policies = Policies()
     folder.chmod(0o777)
     for path in folder.iterdir():
@@ -104,7 +104,7 @@ def test_where_others_can_remove_one_none_is_taken_and_it_is_said(folder: Path) 
     assert policies.reload()  # the twin
 
 
-def test_without_a_guest_list_nobody_knows_what_is_gone(folder: Path) -> None:
+def test_without_an_access_list_missing_files_are_unknown(folder: Path) -> None:
     def unreadable() -> AccessList:
         raise UsageError("others can write it", where="gate.json", fix="")
 
@@ -114,7 +114,7 @@ def test_without_a_guest_list_nobody_knows_what_is_gone(folder: Path) -> None:
 
 
 def rules_of(policies: Policies, server: str) -> tuple[Rule, ...]:
-    """Return the rules that a session is handed."""
+    """Return the rules that a session receives."""
     with os.fdopen(policies.sealed_copy(server), "rb") as file:
         file.seek(0)
         return decode(file.read()).rules
