@@ -65,10 +65,10 @@ async def answer(request: web.Request, session: LoginSession, viewer: Viewer) ->
         return await _one(request, call, form, str(error), 400)
     except ApprovalRefusedError as error:
         # If another approver was faster, or the call has expired, the form is of no use.
-        if error.code in {"gone", "late"}:
+        if error.reason in {"gone", "late"}:
             raise
         # The fields for another call are not kept for this one.
-        kept = None if error.code == "changed" else form
+        kept = None if error.reason == "changed" else form
         return await _one(request, call, kept, error.problem, responses.status_of(error))
     session.notice = f"{call.pending.target}: {done.text}"
     session.notice_at_s = request.app[STATE].clock()
@@ -80,7 +80,7 @@ async def _call(request: web.Request, viewer: Viewer) -> PendingCall | None:
     try:
         return await request.app[STATE].gate.call(id_, viewer.sees)
     except ApprovalRefusedError as error:
-        if error.code == "gone":  # answered after the list was read
+        if error.reason == "gone":  # answered after the list was read
             return None
         raise
 

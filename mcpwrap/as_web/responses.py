@@ -65,7 +65,7 @@ def refused(request: web.Request, error: McpwrapError) -> web.Response:
 
 def status_of(error: McpwrapError) -> int:
     """Return the HTTP status of an error."""
-    return _STATUS_BY_CODE[error.code] if isinstance(error, ApprovalRefusedError) else 503
+    return _STATUS_BY_CODE[error.reason] if isinstance(error, ApprovalRefusedError) else 503
 
 
 def redirect_to(path: str) -> web.Response:

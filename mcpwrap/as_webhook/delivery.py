@@ -122,7 +122,7 @@ async def fetch_question(door: str, id_: str) -> Question | None:
     try:
         return await asyncio.to_thread(_question_of, door, id_)
     except ApprovalRefusedError as error:
-        if error.code != "gone":
+        if error.reason != "gone":
             raise
         return None
 

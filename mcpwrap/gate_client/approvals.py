@@ -29,11 +29,11 @@ from mcpwrap.linux.unix_socket import fd_passing, memfd
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 
 PATH = "/run/mcpwrap/approve.sock"
-_PATIENCE_S = 30.0  # a password takes a moment, and polkit a person
+_TIMEOUT_S = 30.0  # the check of a password takes a moment, and polkit asks a person
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Pending approvals, the oldest first, and paused agents."""
+    """Pending approvals, oldest first, and paused agents."""
 
     pending: tuple[Pending, ...]
     paused: tuple[Paused, ...]
@@ -45,25 +45,26 @@ class QuestionDetails(msgspec.Struct, frozen=True):
     digest: str
     size: int
     question: Question
-    before: Question | None  # the last approved one of that tool
+    before: Question | None  # the last approved question of that tool
 
 
 class ApprovalRefusedError(McpwrapError):
-    """Refusal by the gate; `code` gives the reason, as `RefusedReply` defines it."""
+    """Refusal by the gate; `reason` is the code of its `RefusedReply`."""
 
     def __init__(self, refused: RefusedReply) -> None:
-        super().__init__(refused.why, where="the gate", fix=_FIX[refused.code])
-        self.code = refused.code
+        code, fix = _NAME_AND_FIX[refused.code]
+        super().__init__(refused.why, where="the gate", fix=fix, code=code)
+        self.reason = refused.code
 
 
-_FIX = {
-    "gone": "`mcpwrap approvals list` shows what waits",
-    "not-you": "ask a member of the group mcpwrap-approvers",
-    "proof": "give your password: `sudo mcpwrap approvals passwd` sets it",
-    "changed": "look at it again with `mcpwrap approvals show`",
-    "late": "have the agent ask again",
-    "busy": "wait a little, and try again",
-    "wrong": "update both sides: they are of different versions",
+_NAME_AND_FIX = {
+    "gone": ("E-APPROVAL-NO-REQUEST", "`mcpwrap approvals list` shows the pending requests"),
+    "not-you": ("E-APPROVAL-NOT-ALLOWED", "ask a member of the group mcpwrap-approvers"),
+    "proof": ("E-APPROVAL-PROOF", "give your password: `sudo mcpwrap approvals passwd` sets it"),
+    "changed": ("E-APPROVAL-CHANGED", "look at it again with `mcpwrap approvals show`"),
+    "late": ("E-APPROVAL-EXPIRED", "have the agent ask again"),
+    "busy": ("E-APPROVAL-BUSY", "wait a moment, then retry"),
+    "wrong": ("E-APPROVAL-VERSION", "update both sides: they are of different versions"),
 }
 
 
@@ -77,7 +78,7 @@ class ApprovalConnection:
             McpwrapError: the gate does not listen.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(_PATIENCE_S)
+        self._socket.settimeout(_TIMEOUT_S)
         try:
             self._socket.connect(path)
         except OSError as error:
@@ -91,18 +92,18 @@ class ApprovalConnection:
         self._socket.close()
 
     def fileno(self) -> int:
-        """Return the descriptor, to wait for the next listing after `watch`."""
+        """Return the descriptor to poll for the next listing after `watch`."""
         return self._socket.fileno()
 
     def listing(self) -> Listing:
-        """Return what waits."""
+        """Return the pending approvals."""
         self._send(ListRequest())
         return self.next_listing()
 
     def watch(self) -> Listing:
-        """Return what waits; from now on `next_listing` returns it whenever it has changed.
+        """Return the pending approvals; from now on `next_listing` returns them after each change.
 
-        Nothing else may be asked on this connection any more.
+        No other request may be sent on this connection any more.
         """
         self._send(WatchRequest())
         listing = self.next_listing()
@@ -110,7 +111,7 @@ class ApprovalConnection:
         return listing
 
     def next_listing(self) -> Listing:
-        """Wait for the next, and return it."""
+        """Wait for the next listing, and return it."""
         pending: list[Pending] = []
         paused: list[Paused] = []
         while True:
@@ -127,7 +128,7 @@ class ApprovalConnection:
                     raise _another_version()
 
     def show(self, id_: str) -> QuestionDetails:
-        """Return a question in full, once its document is seen to be the one that it names."""
+        """Return a question in full, after a check that its document has the named digest."""
         self._send(ShowRequest(id_))
         packet, fds = self._receive()
         try:
@@ -143,11 +144,11 @@ class ApprovalConnection:
                 raise _another_version()
 
     def decide(self, decide: DecideRequest) -> DoneReply:
-        """Answer a question; `DecideRequest.digest` is that of what was shown."""
+        """Answer a question; `DecideRequest.digest` is that of the document that was shown."""
         return self._ask(decide)
 
     def login(self, user: str, password: bytes) -> DoneReply:
-        """Say whether that is the account's password."""
+        """Have a password checked; a wrong one raises ApprovalRefusedError."""
         return self._ask(LoginRequest(user, password))
 
     def _ask(self, packet: FromApprover) -> DoneReply:
@@ -164,7 +165,12 @@ class ApprovalConnection:
         try:
             self._socket.send(approval_socket.encode_question(packet))
         except ApprovalProtocolError as error:
-            raise McpwrapError(str(error), where=PATH, fix="leave it out") from error
+            raise McpwrapError(
+                str(error),
+                where=PATH,
+                fix="leave the newline out",
+                code="E-APPROVAL-NEWLINE",
+            ) from error
         except OSError as error:
             raise _unreachable(error) from error
 
@@ -176,7 +182,7 @@ class ApprovalConnection:
         except DescriptorError as error:
             raise _another_version() from error
         if not packet:
-            raise _unreachable(ConnectionResetError("it hung up"))
+            raise _unreachable(ConnectionResetError("the gate closed the connection"))
         try:
             return approval_socket.decode(packet), fds
         except msgspec.MsgspecError as error:
@@ -195,15 +201,17 @@ def _seen(digest: str, texts: list[bytes]) -> QuestionDetails:
 def _unreachable(error: OSError) -> McpwrapError:
     why = error.strerror or str(error) or "no answer"
     return McpwrapError(
-        f"cannot be asked: {why}",
+        f"cannot reach the gate: {why}",
         where=PATH,
-        fix="`systemctl status mcpwrap-gate.socket mcpwrap-gate` says whether it runs",
+        fix="`systemctl status mcpwrap-gate.socket mcpwrap-gate` shows whether it runs",
+        code="E-APPROVAL-NO-GATE",
     )
 
 
 def _another_version() -> McpwrapError:
     return McpwrapError(
-        "answers in words of another version",
+        "the gate's reply is of another version of mcpwrap",
         where=PATH,
         fix="`sudo systemctl restart mcpwrap-gate`",
+        code="E-APPROVAL-VERSION",
     )

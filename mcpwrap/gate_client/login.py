@@ -1,6 +1,7 @@
 """Client of a remote server's OAuth login program, through the gate, by two pipes."""
 
 import os
+import re
 import select
 import socket
 import time
@@ -13,16 +14,18 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_SOCKET = "/run/mcpwrap/gate.sock"
-_ANSWER_S = 150.0  # of several servers, each within 30
-_LAST_WORDS_S = 2.0
+_ANSWER_S = 150.0  # the program asks several servers, each within 30
+_EXIT_REPORT_S = 2.0
+# A name at the end of a reason from the gate or the program, as in "… [E-OAUTH-DISCOVERY]".
+_NAMED = re.compile(r"(.+) \[(E-[A-Z]+(?:-[A-Z0-9]+)+)\]", re.DOTALL)
 T = TypeVar("T", bound=LoginMessage)
 
 
 class LoginClient:
-    """One login or logout. As a context manager it is over at the end."""
+    """One login or logout. As a context manager it ends at the exit."""
 
     def __init__(self, name: str, verb: str, path: str = GATE_SOCKET) -> None:
-        """Connect and say what is wanted. Nothing is read yet: that is for who is not root.
+        """Connect, and send the request. Reading comes later, because root must not read replies.
 
         Raises:
             McpwrapError: the gate does not listen.
@@ -30,9 +33,9 @@ class LoginClient:
         self._name = name
         self._buffer = b""
         self._gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        heard_fd, theirs_out = os.pipe()
-        theirs_in, say_fd = os.pipe()
-        self._heard_fd, self._say_fd = heard_fd, say_fd
+        from_helper_fd, theirs_out = os.pipe()
+        theirs_in, to_helper_fd = os.pipe()
+        self._from_helper_fd, self._to_helper_fd = from_helper_fd, to_helper_fd
         try:
             self._gate.connect(path)
             text = session_socket.encode_hello(
@@ -41,9 +44,12 @@ class LoginClient:
             fd_passing.send(self._gate, text, [theirs_in, theirs_out])
         except OSError as error:
             self.__exit__()
-            fix = "`systemctl status mcpwrap-gate.socket mcpwrap-gate` says whether it runs"
-            why = f"cannot be asked: {error.strerror}"
-            raise McpwrapError(why, where="the gate", fix=fix) from error
+            raise McpwrapError(
+                f"cannot be reached: {error.strerror}",
+                where="the gate",
+                fix="`systemctl status mcpwrap-gate.socket mcpwrap-gate` shows whether it runs",
+                code="E-CONNECT-NO-GATE",
+            ) from error
         finally:
             fd_passing.close_all([theirs_in, theirs_out])
 
@@ -52,23 +58,23 @@ class LoginClient:
 
     def __exit__(self, *_: object) -> None:
         self._gate.close()
-        fd_passing.close_all([self._heard_fd, self._say_fd])
+        fd_passing.close_all([self._from_helper_fd, self._to_helper_fd])
 
     def fileno(self) -> int:
-        """Return what becomes readable when the program says something, or ends."""
-        return self._heard_fd
+        """Return the descriptor that becomes readable when the program writes or ends."""
+        return self._from_helper_fd
 
     def await_start(self) -> None:
         """Wait until the program runs.
 
         Raises:
-            McpwrapError: it does not, and why.
+            McpwrapError: it does not start, with the reason.
         """
         self._gate.settimeout(session_socket.START_S + session_socket.HANDSHAKE_S)
         try:
             self._until_started()
         except (OSError, session_socket.ProtocolError) as error:
-            raise self._failed(f"the gate does not answer: {error}") from error
+            raise self._failed(f"the gate does not answer: {error} [E-CONNECT-NO-GATE]") from error
 
     def _until_started(self) -> None:
         while True:
@@ -80,17 +86,17 @@ class LoginClient:
                 case session_socket.SessionRefused(_, why):
                     raise self._failed(why)
                 case session_socket.ServerEnded(status, why):
-                    raise self._failed(why or f"it ended with {status}")
+                    raise self._failed(why or f"its program ended with {status}")
                 case _:
                     pass
 
-    def send(self, word: LoginMessage) -> None:
-        """Say something. A program that has ended has said why before."""
+    def send(self, message: LoginMessage) -> None:
+        """Send a message. A program that has ended has sent its reason before."""
         with suppress(BrokenPipeError):
-            os.write(self._say_fd, login_pipe.encode(word))
+            os.write(self._to_helper_fd, login_pipe.encode(message))
 
     def receive(self, kind: type[T]) -> T:
-        """Return the next word.
+        """Return the next message.
 
         Raises:
             McpwrapError: the program has failed or ended, with its reason.
@@ -107,33 +113,35 @@ class LoginClient:
         give_up_at_s = time.monotonic() + _ANSWER_S
         while b"\n" not in self._buffer:
             left_s = max(0.0, give_up_at_s - time.monotonic())
-            if not select.select([self._heard_fd], [], [], left_s)[0]:
+            if not select.select([self._from_helper_fd], [], [], left_s)[0]:
                 raise self._failed(f"no answer within {_ANSWER_S:.0f} s")
-            chunk = os.read(self._heard_fd, login_pipe.MAX_LINE_BYTES)
+            chunk = os.read(self._from_helper_fd, login_pipe.MAX_LINE_BYTES)
             self._buffer += chunk
             if not chunk or len(self._buffer) > login_pipe.MAX_LINE_BYTES:
-                raise self._failed(self._last_words())
+                raise self._failed(self._exit_reason())
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _last_words(self) -> str:
-        """Return what the gate says of a program that has ended."""
-        said = b""
-        self._gate.settimeout(_LAST_WORDS_S)
+    def _exit_reason(self) -> str:
+        """Return the reason why the program has ended: its standard error, or the gate's report."""
+        stderr = b""
+        self._gate.settimeout(_EXIT_REPORT_S)
         try:
             while packet := self._gate.recv(session_socket.MAX_PACKET_BYTES):
                 match session_socket.decode(packet):
                     case session_socket.StderrChunk(text):
-                        said += text
+                        stderr += text
                     case session_socket.ServerEnded(status, why):
-                        words = said.decode(errors="replace").strip()
-                        return words or why or f"it ended with {status}"
+                        output = stderr.decode(errors="replace").strip()
+                        return output or why or f"its program ended with {status}"
                     case _:
                         pass
         except (OSError, session_socket.ProtocolError):
             pass
-        return said.decode(errors="replace").strip() or "it ended before it was done"
+        return stderr.decode(errors="replace").strip() or "its program ended before it was done"
 
     def _failed(self, why: str) -> McpwrapError:
-        where = f"server {self._name}"
-        return McpwrapError(why, where=where, fix="mend what it says, and try again")
+        named = _NAMED.fullmatch(why)
+        problem, code = named.groups() if named else (why, "E-LOGIN-FAILED")
+        where, fix = f"server {self._name}", "fix the cause named above, then retry"
+        return McpwrapError(problem, where=where, fix=fix, code=code)

@@ -12,31 +12,31 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError
 
 _GATE = "/run/mcpwrap/gate.sock"
-_MAX_CHARS = 16 * 1024 * 1024  # of what was counted: of some ten thousand servers
+_MAX_CHARS = 16 * 1024 * 1024  # statistics of some ten thousand servers
 
 
 def policy_in_force() -> str:
-    """Return which policy is in force.
+    """Return the gate's text about the policy in force.
 
     Raises:
-        OSError: it does not listen, or does not answer.
-        hello.ProtocolError: it answers something else: it is of another version.
+        OSError: the gate does not listen, or does not answer.
+        session_socket.ProtocolError: the reply is of another version.
     """
     with _query(session_socket.QUERY_POLICY) as gate:
         match session_socket.decode(gate.recv(session_socket.MAX_PACKET_BYTES)):
             case session_socket.QueryResponse(text):
                 return text
             case _:
-                raise session_socket.ProtocolError("the gate does not say which policy is in force")
+                raise session_socket.ProtocolError("the gate did not send the policy in force")
 
 
 def stats_text() -> Stats:
-    """Return what was counted.
+    """Return the statistics.
 
     Raises:
-        McpwrapError: this account may not see it.
-        OSError: it does not listen, or does not answer.
-        hello.ProtocolError: it answers something else: it is of another version.
+        McpwrapError: the gate refused, usually because this account may not read them.
+        OSError: the gate does not listen, or does not answer.
+        session_socket.ProtocolError: the reply is of another version.
     """
     text = ""
     with _query(session_socket.QUERY_STATS) as gate:
@@ -45,13 +45,18 @@ def stats_text() -> Stats:
                 case session_socket.QueryResponse(piece):
                     text += piece
                 case session_socket.SessionRefused(_, why):
-                    raise McpwrapError(why, where="the gate", fix="ask as one of these")
+                    raise McpwrapError(
+                        why,
+                        where="the gate",
+                        fix="run it as root, or as a member of adm or mcpwrap",
+                        code="E-STATS-REFUSED",
+                    )
                 case _:
-                    raise session_socket.ProtocolError("the gate does not say what was counted")
+                    raise session_socket.ProtocolError("the gate did not send the statistics")
     try:
         return counters.decode(text)
     except msgspec.MsgspecError as error:
-        raise session_socket.ProtocolError("the gate did not say all that was counted") from error
+        raise session_socket.ProtocolError("the gate sent incomplete statistics") from error
 
 
 @contextmanager

@@ -161,8 +161,7 @@ class MonitorDispatcher:
         if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
             return TOO_MANY
         holders = self._family.holders_at(server)
-        why = session_shares.refusal(server, admission, agent.who.uid, holders)
-        return f"{why} [E-SESSION-SHARE]" if why else ""
+        return session_shares.refusal(server, admission, agent.who.uid, holders)
 
     def _send_next_part(self, each: Child) -> None:
         """Send a session the next part of its audit."""

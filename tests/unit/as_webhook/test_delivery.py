@@ -99,7 +99,7 @@ def test_it_reconnects_after_a_restart_of_the_gate(
 
     asyncio.run(story())
     first, *rest = capsys.readouterr().err.splitlines()
-    assert "cannot be asked" in first
+    assert "cannot reach the gate" in first
     assert rest == ["the gate sends pending approvals again"]
 
 

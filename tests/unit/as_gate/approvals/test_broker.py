@@ -1,4 +1,4 @@
-"""Approval by the monitor: sessions ask, approvers see the call and answer, sessions are notified."""
+"""Approval by the monitor, from the request of a session to the decision of an approver."""
 
 import os
 import socket

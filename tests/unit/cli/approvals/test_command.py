@@ -136,7 +136,7 @@ def test_each_request_is_printed_once_as_it_comes(
         gate.put("7f3a", DELETE)
         events = threading.Thread(target=happen)
         events.start()
-        with pytest.raises(McpwrapError, match="hung up"):
+        with pytest.raises(McpwrapError, match="closed the connection"):
             command.command.main(["watch", *filter(None, [form])], standalone_mode=False)
         events.join()
         said = capsys.readouterr().out.splitlines()

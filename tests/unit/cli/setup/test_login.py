@@ -305,7 +305,7 @@ def test_a_helper_that_fails_is_an_error(
 
 def test_without_a_gate_a_login_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(login, "GATE_SOCKET", str(tmp_path / "none"))
-    with pytest.raises(McpwrapError, match="the gate: cannot be asked: No such file"):
+    with pytest.raises(McpwrapError, match="the gate: cannot be reached: No such file"):
         log_in()
     with pytest.raises(UsageError, match="is not a valid server name"):
         type_("login", "../x")
