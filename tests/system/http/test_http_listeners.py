@@ -163,7 +163,8 @@ def test_a_listener_that_was_taken_over_asks_for_its_own_agent_alone(machine: Ma
     machine.announce("only the listener of an agent")
     found = json.loads(call(machine, "alice", address))
     assert found[0] == "S"
-    assert all("only the listener of an agent may open a session for it" in said for said in found[1:])
+    why = "only the listener of an agent may open a session for it"
+    assert all(why in said for said in found[1:])
     machine.write(LISTENER, STAND_IN.format("answer"), mode=0o755)
     machine.as_root(f"systemctl restart mcpwrap-http@everything.{alice}.service")
     machine.configure(EVERYTHING)

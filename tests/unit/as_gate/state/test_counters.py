@@ -110,7 +110,7 @@ class Cut(Statistics):
 
 
 def test_a_truncated_reply_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ProtocolError, match="did not say all"):
+    with pytest.raises(ProtocolError, match="incomplete statistics"):
         told(Cut(), tmp_path, monkeypatch)
 
 
