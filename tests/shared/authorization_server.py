@@ -291,6 +291,8 @@ class AuthorizationServer:
         if message["method"] == "initialize":
             result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
             result["serverInfo"] = {"name": "far", "version": "1"}
+        elif message["method"] == "tools/list":
+            result = {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}
         elif message["method"] == "tools/call":
             result = {"content": [{"type": "text", "text": "from afar"}]}
         if self.ways.echoes:

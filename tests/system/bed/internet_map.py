@@ -35,6 +35,10 @@ EXPIRED = "expired.good.test"
 ODD = "odd.good.test"  # MCP servers of `origins/odd.py`: they are at every name, at /odd
 MCP = "mcp.good.test"  # passed on to a server that a test has started, if one has
 MCP_PORT = 18000  # of its own 127.0.0.1
+# Hosts of the pages in docs/how-to, which play the same parts. A story adds their names.
+EXAMPLE_LOGIN = "login.example.com"
+EXAMPLE_MEMBERS = "board.example.com"
+EXAMPLE_MCP = "mcp.example.com"
 NOTHING = "nothing.good.test"  # has no address
 
 # A name has addresses, or one other name: a CNAME. `*.` stands for any labels.

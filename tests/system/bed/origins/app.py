@@ -14,7 +14,11 @@ from tests.system.bed.origins.odd import Odd
 from tests.system.bed.origins.record import CONNECTION, Post, Request, Seen
 
 CHUNK = b"0123456789abcdef" * 4096
-LOGINS = (internet_map.LOGIN, internet_map.MEMBERS)
+# Each authorization server, and the MCP server that wants its tokens.
+LOGINS = (
+    (internet_map.LOGIN, internet_map.MEMBERS),
+    (internet_map.EXAMPLE_LOGIN, internet_map.EXAMPLE_MEMBERS),
+)
 REGISTRIES = (internet_map.NPM, internet_map.PYPI)
 
 
@@ -29,17 +33,18 @@ def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
         kind = kinds.get(content[:1], "application/octet-stream")
         return web.Response(body=content, content_type=kind)
 
-    there = AuthorizationServer(
-        base=f"https://{internet_map.LOGIN}", mcp_base=f"https://{internet_map.MEMBERS}"
-    )
+    server_by_host = {}
+    for login, members in LOGINS:
+        there = AuthorizationServer(base=f"https://{login}", mcp_base=f"https://{members}")
+        server_by_host[login] = server_by_host[members] = there
 
     @web.middleware
     async def write_down(request: web.Request, handler: Handler) -> web.StreamResponse:
         version = f"{request.version.major}.{request.version.minor}"
         headers = [name.lower() for name in request.headers]
         note_request(request.method, request.raw_path, request.host, version, headers)
-        if request.host in LOGINS:
-            return await there.take(request)
+        if request.host in server_by_host:
+            return await server_by_host[request.host].take(request)
         return await (registry if request.host in REGISTRIES else handler)(request)
 
     app = web.Application(middlewares=[write_down])

@@ -83,7 +83,7 @@ class AfterTls(asyncio.Protocol):
         protocol.connection_made(transport)
 
     def _choose(self, transport: asyncio.Transport) -> asyncio.Protocol:
-        if CONNECTION.get().sni == internet_map.MCP:
+        if CONNECTION.get().sni in (internet_map.MCP, internet_map.EXAMPLE_MCP):
             return Forward(internet_map.MCP_PORT)
         chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
         return Http2() if chosen == "h2" else self._app()
