@@ -26,6 +26,7 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, the site's l
 	.venv/bin/lint-imports --no-cache
 	$(PYTHON) -m tests.project.names
 	$(PYTHON) -m tests.project.wording
+	$(PYTHON) -m tests.project.how_to_pages
 	$(PYTHON) -m tests.project.site --quiet
 	$(PYTHON) -m tests.system.tools.slow_stories
 
