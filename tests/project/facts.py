@@ -73,7 +73,7 @@ class Comparison:
 
 
 def compare(before: Mapping[str, set[Fact]], after: Mapping[str, set[Fact]]) -> Comparison:
-    """Return what became of each fact. Documents are one place: a fact may stand on any page."""
+    """Return the facts that moved to another file, and those that no file has."""
     everywhere = set[Fact]().union(*after.values())
     moved, lost = list[tuple[str, Fact]](), list[tuple[str, Fact]]()
     for file, found in before.items():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import prose, wording
+from tests.project import imports, prose, wording
 from tests.project.prose import Text
 from tests.project.wording import HEADING
 
@@ -74,7 +74,7 @@ def test_the_table_of_the_glossary_is_read(glossary: Path) -> None:
         (r"\b(?:whoever|somebody)\b", "the actor"),
         (r"\b(?:of\s+ours)\b", '"our …"'),
     ]
-    assert len(wording.banned(wording.TOP / "docs/glossary.md")) > len(phrases)
+    assert len(wording.banned(imports.TOP / "docs/glossary.md")) > len(phrases)
 
 
 @pytest.mark.parametrize(
