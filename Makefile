@@ -54,6 +54,9 @@ map: .venv/done  ## print figures of rooms, names and imports, and draw docs/roo
 facts: .venv/done  ## list the figures, sources and code in the prose of AGAINST=COMMIT that this tree lacks
 	@$(PYTHON) -m tests.project.facts --against $(AGAINST)
 
+error-changes: .venv/done  ## print fifty errors of AGAINST=COMMIT beside those of this tree, chosen by SEED=7
+	@$(PYTHON) -m tests.project.error_changes --against $(AGAINST) $(if $(SEED),--seed $(SEED))
+
 errors-page: .venv/done  ## write docs/mcpwrap-errors.7.rst from the errors in mcpwrap/ and docs/errors/
 	@$(PYTHON) -m tests.project.error_pages
 
@@ -104,5 +107,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
 .DEFAULT_GOAL := help

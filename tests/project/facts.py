@@ -82,6 +82,12 @@ def compare(before: Mapping[str, set[Fact]], after: Mapping[str, set[Fact]]) -> 
     return Comparison(sum(map(len, before.values())), moved, lost)
 
 
+def extract(commit: str, folder: Path) -> None:
+    """Write the tree of a commit into a folder."""
+    archive = subprocess.run(["git", "-C", TOP, "archive", commit], check=True, capture_output=True)
+    subprocess.run(["tar", "-x", "-C", folder], check=True, input=archive.stdout)
+
+
 def main(argv: list[str]) -> int:
     """Exit status: 0 nothing lost; 1 something is."""
     parser = argparse.ArgumentParser(prog="make facts", description=__doc__)
@@ -90,10 +96,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("under", nargs="*", help="only files below these paths")
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(
-            ["git", "-C", TOP, "archive", asked.against], check=True, capture_output=True
-        )
-        subprocess.run(["tar", "-x", "-C", folder], check=True, input=archive.stdout)
+        extract(asked.against, Path(folder))
         before = by_file(prose.read(Path(folder)))
     after = by_file(prose.read(TOP))
     chosen = {
