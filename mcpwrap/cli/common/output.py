@@ -23,15 +23,14 @@ def print_json_line(value: object) -> None:
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print aligned columns: coloured only on a terminal, and with no line cut in a pipe."""
+    """Print aligned columns, coloured only on a terminal. A narrow terminal wraps long lines."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(one_line(column), no_wrap=True)
     for row in rows:
         table.add_row(*map(one_line, row))
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 1000
+    # Not the terminal's width: to fit in there, rich shrinks whole columns to nothing.
+    console = Console(markup=False, highlight=False, emoji=False, width=1000)
     console.print(table)
 
 
