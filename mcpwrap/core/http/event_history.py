@@ -30,7 +30,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
 
 class History:
-    """Bounded buffer of the last events that were sent, oldest first; the last one always."""
+    """Bounded buffer of the last events that were sent, oldest first. It always has the last."""
 
     def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self._events: deque[StreamEvent] = deque()
@@ -38,7 +38,7 @@ class History:
         self._max_events, self._max_bytes = max_events, max_bytes
 
     def add(self, event: StreamEvent) -> None:
-        """Keep an event, and forget the oldest where there are too many."""
+        """Store an event, and drop the oldest events beyond the bounds."""
         self._events.append(event)
         self._bytes += len(event.json)
         while len(self._events) > self._max_events or (
@@ -47,7 +47,7 @@ class History:
             self._bytes -= len(self._events.popleft().json)
 
     def after(self, stream: int, number: int) -> list[StreamEvent]:
-        """Return the later ones of one stream. Those of another are another's."""
+        """Return the later events of one stream. Events of other streams are left out."""
         return [one for one in self._events if one.stream == stream and one.number > number]
 
 
@@ -57,6 +57,6 @@ def id_of(stream: int, number: int) -> str:
 
 
 def parsed(untrusted_id: str) -> tuple[int, int] | None:
-    """Return stream and number of an event; nothing if this is no id of ours."""
+    """Return stream and number of an event; None if this is not an id of `id_of`."""
     found = _ID.fullmatch(untrusted_id)
     return (int(found[1]), int(found[2])) if found else None

@@ -1,14 +1,14 @@
 """In-band tags in messages between an agent's HTTP listener and the program for remote servers.
 
-    params._meta["mcpwrap/headers"]  to the server: the headers `Mcp-Param-*` of the agent; its
-                                     sender understands the other tags
-    params._meta["mcpwrap/for"]      from it: sent on the response to this request
-    params._meta["mcpwrap/closed"]   with it: the remote server has closed that response, and wants
-                                     to be polled; the message has no other meaning
-    error.data["mcpwrap/http"]       from it: the status of HTTP, and its challenge
+    params._meta["mcpwrap/headers"]  to the server: the agent's `Mcp-Param-*` headers; it also means
+                                     that the sender understands the other tags
+    params._meta["mcpwrap/for"]      from the server: sent on the response to this request
+    params._meta["mcpwrap/closed"]   with it: the remote server has closed that response, and is to
+                                     be polled; the message has no other meaning
+    error.data["mcpwrap/http"]       from the server: the HTTP status, and its challenge
 
-Neither the agent nor a remote server sees one of them. The gate between passes `_meta` and the data
-of errors as they are, but for rules on results.
+Neither the agent nor a remote server receives any of them. The gate between them forwards `_meta`
+and the data of errors unchanged, except for rules on results.
 """
 
 from dataclasses import dataclass
@@ -57,22 +57,22 @@ class UntaggedMessage:
 
 
 def with_headers(message: Request | Notification, headers: dict[str, str]) -> bytes:
-    """Return a message of the agent's with the first of the tags, whatever it had there."""
+    """Return the agent's message with the tag of its headers, in place of any tag it had."""
     meta = message.params.get("_meta", {})
     if not isinstance(meta, dict):
-        meta = {}  # no server takes another; the official ones refuse it
-    told: dict[str, Json] = {**meta, HEADERS: dict(headers)}
+        meta = {}  # no server takes another type; the official ones refuse it
+    tagged: dict[str, Json] = {**meta, HEADERS: dict(headers)}
     parts: dict[str, Json] = {"jsonrpc": "2.0"}
     if isinstance(message, Request):
         parts["id"] = message.id
-    parts |= {"method": message.method, "params": {**message.params, "_meta": told}}
+    parts |= {"method": message.method, "params": {**message.params, "_meta": tagged}}
     return encode(parts)
 
 
 def remove_tags(decoded: Decoded) -> UntaggedMessage:
-    """Return a message of the server's without tags."""
+    """Return the server's message without tags, and the values of the tags."""
     message, json = decoded.message, on_one_line(decoded.json)
-    if _ANY not in json:  # as nearly always
+    if _ANY not in json:  # the usual case
         return UntaggedMessage(message, json)
     match message:
         case Request() | Notification():
@@ -115,16 +115,16 @@ def _untagged_error(message: Failure, json: bytes) -> UntaggedMessage:
     )
 
 
-def _http_answer(said: Json) -> HttpAnswer | None:
-    status = said.get("status") if isinstance(said, dict) else None
-    if type(status) is not int or not 400 <= status <= 599 or not isinstance(said, dict):
+def _http_answer(tag: Json) -> HttpAnswer | None:
+    status = tag.get("status") if isinstance(tag, dict) else None
+    if type(status) is not int or not 400 <= status <= 599 or not isinstance(tag, dict):
         return None
-    challenge = said.get("www_authenticate")
+    challenge = tag.get("www_authenticate")
     return HttpAnswer(status, without_addresses(challenge if isinstance(challenge, str) else ""))
 
 
 def take_headers(message: dict[str, Json]) -> tuple[dict[str, Json], Json]:
-    """Return a message without the tag of its headers, and the tag; None if it has none."""
+    """Return a message without the tag of its headers, and that tag, None if it is absent."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(meta, dict) or HEADERS not in meta:
@@ -139,24 +139,27 @@ def take_headers(message: dict[str, Json]) -> tuple[dict[str, Json], Json]:
 
 
 def with_stream(message: dict[str, Json], request_id: Id) -> dict[str, Json]:
-    """Return a request or notification of the server's, tagged with whose stream it came on."""
+    """Return the server's request or notification, tagged with the request whose stream it is on.
+
+    A message whose `params` is not an object is returned as it is.
+    """
     params = message.get("params", {})
     if not isinstance(params, dict):
-        return message  # no message either; the gate says so
+        return message  # not a valid message either; the gate reports it
     meta = params.get("_meta")
     tagged: dict[str, Json] = {**(meta if isinstance(meta, dict) else {}), FOR: request_id}
     return {**message, "params": {**params, "_meta": tagged}}
 
 
 def stream_closed(request_id: Id) -> dict[str, Json]:
-    """Return the message that a stream has ended, of which only the tags are meant."""
+    """Return the notice that a stream has ended. Only the tags of this message have a meaning."""
     params: Json = {"level": "debug", "data": "", "_meta": {FOR: request_id, CLOSED: True}}
     return {"jsonrpc": "2.0", "method": methods.LOG, "params": params}
 
 
 def http_refusal(status: int, challenge: str) -> dict[str, Json]:
-    """Return the data of an error for what is no JSON-RPC; `challenge` is WWW-Authenticate."""
-    told: dict[str, Json] = {"status": status}
+    """Return `error.data` for an HTTP error without JSON-RPC; `challenge` is WWW-Authenticate."""
+    tag: dict[str, Json] = {"status": status}
     if challenge.isprintable() and 0 < len(challenge) <= MAX_CHALLENGE_CHARS:
-        told["www_authenticate"] = challenge
-    return {HTTP: told}
+        tag["www_authenticate"] = challenge
+    return {HTTP: tag}

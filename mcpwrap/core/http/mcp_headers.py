@@ -17,7 +17,7 @@ MODERN = "2026-07-28"
 HANDSHAKE_VERSIONS = frozenset(
     {"2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 )
-DEFAULT_VERSION = "2025-03-26"  # of who sends no header
+DEFAULT_VERSION = "2025-03-26"  # of a request without the header
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER = "mcp-method"
 NAME_HEADER = "mcp-name"
@@ -42,10 +42,10 @@ class HeaderMismatch:
 
 
 def header_mismatch(request: Request, head: RequestHead) -> HeaderMismatch | None:
-    """Return what is wrong with a request's envelope and headers; nothing if they agree."""
+    """Return the error of a request's envelope and headers; None if they agree."""
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(head.every(name)) > 1:
-            return _mismatch(f"{name} comes twice")
+            return _mismatch(f"{name} is given more than once")
     meta = request.params.get("_meta")
     keys = meta.keys() if isinstance(meta, dict) else frozenset[str]()
     if missing := [key for key in (PROTOCOL_VERSION, _CAPABILITIES) if key not in keys]:
@@ -55,31 +55,31 @@ def header_mismatch(request: Request, head: RequestHead) -> HeaderMismatch | Non
         return _mismatch(f"{VERSION_HEADER} is not the version in params._meta")
     if head.every(METHOD_HEADER) != [request.method]:
         return _mismatch(f"{METHOD_HEADER} is not the method")
-    return _disagreement_of_name(request, head)
+    return _name_mismatch(request, head)
 
 
-def _disagreement_of_name(request: Request, head: RequestHead) -> HeaderMismatch | None:
+def _name_mismatch(request: Request, head: RequestHead) -> HeaderMismatch | None:
     key = _NAME_KEY.get(request.method, "")
     value: Json = request.params.get(key)
     if value is None:
-        return None  # the server says itself what is missing
+        return None  # the server itself reports what is missing
     if [decoded(name) for name in head.every(NAME_HEADER)] != [value]:
         return _mismatch(f"{NAME_HEADER} is not params.{key}")
     return None
 
 
 def _mismatch(why: str) -> HeaderMismatch:
-    return HeaderMismatch(HEADER_MISMATCH, f"the headers say something else: {why}")
+    return HeaderMismatch(HEADER_MISMATCH, f"the headers do not match the body: {why}")
 
 
 def decoded(value: str) -> str | None:
-    """Return a header's value, which may be wrapped as base64; None if it is wrapped wrongly."""
+    """Return a header's value, decoded if it is wrapped as base64; None if that is malformed."""
     if not (value.startswith(_OPENER) and value.endswith(_CLOSER)):
         return value
     wrapped = value[len(_OPENER) : -len(_CLOSER)]
     try:
         value_bytes = binascii.a2b_base64(wrapped)
-        # Python takes padding that is too long; written anew it is what it was, or not base64.
+        # Python accepts padding that is too long: only a value that encodes to itself is base64.
         is_base64 = binascii.b2a_base64(value_bytes, newline=False).decode() == wrapped
         return value_bytes.decode() if is_base64 else None
     except ValueError:

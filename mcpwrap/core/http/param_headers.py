@@ -1,8 +1,8 @@
-"""`Mcp-Param-*` headers, which repeat arguments of a tool call: checked, forwarded, and made.
+"""`Mcp-Param-*` headers, which repeat arguments of a tool call: checked, forwarded, or added.
 
-A listener checks those of its agent against the arguments; the program of a remote server forwards
-them, or makes them for an agent that sends none. Both learn a tool's headers from the lists of
-tools that pass; until then nothing is checked or made.
+A listener checks its agent's headers against the arguments. The remote program forwards them, or
+adds them for an agent that sends none. Both learn a tool's headers from the responses to
+`tools/list` that they forward. Until then nothing is checked or added.
 
 Source: MCP 2026-07-28, tools, "x-mcp-header" (SEP-2243).
 """
@@ -44,7 +44,7 @@ class ParamHeaders:
         self._by_tool: dict[str, tuple[_ParamHeader, ...]] = {}
 
     def remember(self, result: Json) -> None:
-        """Keep what a result of tools/list declares, which may be one page of several."""
+        """Store the headers that a result of tools/list declares; it may be one page of several."""
         tools = result.get("tools") if isinstance(result, dict) else None
         for tool in tools if isinstance(tools, list) else ():
             if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
@@ -55,11 +55,11 @@ class ParamHeaders:
                 self._by_tool[name] = declared
 
     def mismatch(self, request: Request, head: RequestHead) -> HeaderMismatch | None:
-        """Return which header of a call is not what its arguments say."""
+        """Return the error for a header that is not the argument it repeats; None without one."""
         given = from_head(head)
         names = [name.lower() for name, _ in head.fields if name.lower().startswith(PREFIX.lower())]
         if len(names) != len(given):
-            return HeaderMismatch(HEADER_MISMATCH, "one of Mcp-Param-* comes twice")
+            return HeaderMismatch(HEADER_MISMATCH, "a header Mcp-Param-* is given more than once")
         tool = request.params.get("name")
         if request.method != TOOLS_CALL or not isinstance(tool, str):
             return None
@@ -68,11 +68,11 @@ class ParamHeaders:
             name = declared.name.lower()
             if not _agree(declared, _at(arguments, declared.path), given.get(name)):
                 why = f"{name} is not the argument {'.'.join(declared.path)}"
-                return HeaderMismatch(HEADER_MISMATCH, f"the headers say something else: {why}")
+                return HeaderMismatch(HEADER_MISMATCH, f"the headers do not match the body: {why}")
         return None
 
     def made_of(self, params: Mapping[str, Json]) -> dict[str, str]:
-        """Return the headers of a tools/call that its agent did not send."""
+        """Return the headers to add to a tools/call whose agent did not send them."""
         texts = {
             declared.name: _as_text(_at(params.get("arguments"), declared.path))
             for declared in self._by_tool.get(str(params.get("name")), ())
@@ -81,20 +81,20 @@ class ParamHeaders:
 
 
 def from_head(head: RequestHead) -> dict[str, str]:
-    """Return the `Mcp-Param-*` of an HTTP request, by lower-case names; the last of each."""
+    """Return the `Mcp-Param-*` headers of an HTTP request, by lower-case name; the last of each."""
     pairs = ((name.lower(), value) for name, value in head.fields)
     return {name: value for name, value in pairs if name.startswith(PREFIX.lower())}
 
 
 def forwardable(headers: Json, arguments: Json) -> dict[str, str]:
-    """Return those of an agent's headers that repeat an argument and can be sent.
+    """Return the agent's headers that repeat an argument and can be sent.
 
     A value that is not among the arguments is not forwarded: the policy has judged the arguments
     alone, and a proxy before the server may decide by the headers alone.
     """
     if not isinstance(headers, dict):
         return {}
-    said = set(_texts(arguments))
+    texts = set(_texts(arguments))
     return {
         name.lower(): value
         for name, value in headers.items()
@@ -102,14 +102,14 @@ def forwardable(headers: Json, arguments: Json) -> dict[str, str]:
         and isinstance(value, str)
         and header_values.is_plain(value)
         and (text := decoded(value)) is not None
-        and _without_zeros(text) in said
+        and _without_zeros(text) in texts
     }
 
 
 def _declared(schema: Json) -> tuple[_ParamHeader, ...]:
-    """Return the headers of a tool; none if one is not valid, for agents then drop the tool.
+    """Return the headers of a tool; none if one is invalid, because agents then drop the tool.
 
-    More or longer ones than any tool needs are not valid either: a server chooses them.
+    More or longer headers than any tool needs are invalid too, because a server chooses them.
     """
     found: dict[str, _ParamHeader] = {}
     for path, declared in _properties(schema, ()):
@@ -131,7 +131,7 @@ def _is_name(untrusted: str) -> bool:
 def _properties(
     schema: Json, above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Json]]]:
-    """Yield those that are reached by `properties` alone. JSON is bounded in depth."""
+    """Yield the properties that `properties` alone leads to. JSON is bounded in depth."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, inner in properties.items() if isinstance(properties, dict) else ():
         if isinstance(inner, dict):
@@ -147,15 +147,15 @@ def _at(arguments: Json, path: tuple[str, ...]) -> Json:
 
 
 def _agree(declared: _ParamHeader, value: Json, header: str | None) -> bool:
-    """Say whether both are absent, or both are there and the same."""
+    """Return whether argument and header are both absent, or equal."""
     text = _as_text(value)
     if text is None or header is None:
         return text is None and header is None
-    said = decoded(header)
-    if declared.type == "integer" and said is not None and not isinstance(value, (bool, str)):
-        number = _DECIMAL.fullmatch(said)
+    plain = decoded(header)
+    if declared.type == "integer" and plain is not None and not isinstance(value, (bool, str)):
+        number = _DECIMAL.fullmatch(plain)
         return number is not None and str(int(number[1])) == text
-    return said == text
+    return plain == text
 
 
 def _without_zeros(text: str) -> str:
@@ -164,9 +164,9 @@ def _without_zeros(text: str) -> str:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """Yield all that arguments say. JSON is bounded in depth.
+    """Yield all values of the arguments as text. JSON is bounded in depth.
 
-    A text is taken as it is: the policy has not seen what one in base64 would decode to.
+    A text is not decoded: the policy has not judged what a text in base64 would decode to.
     """
     match value:
         case dict():
@@ -183,7 +183,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _as_text(value: Json) -> str | None:
-    """Return a value as it stands in a header, 7.0 as `7`; None for one that has no header."""
+    """Return a value as header text, 7.0 as `7`; None for a value that has no header."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -32,7 +32,7 @@ METHODS_BY_ENDPOINT = {
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """Method, target and header fields of a request. A header that came twice is there twice."""
+    """Method, target and header fields of a request. A repeated header is there twice."""
 
     method: str
     target: str
@@ -40,14 +40,14 @@ class RequestHead:
     _values: dict[str, list[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Once: a request is asked for a dozen of them.
+        # Once: a dozen headers of each request are looked up.
         values: dict[str, list[str]] = {}
         for name, value in self.fields:
             values.setdefault(name.lower(), []).append(value)
         object.__setattr__(self, "_values", values)
 
     def every(self, name: str) -> list[str]:
-        """Return the values of a header; `name` is in small letters."""
+        """Return the values of a header; `name` is in lower case."""
         return [*self._values.get(name, ())]
 
 
@@ -57,7 +57,7 @@ class HttpRejection:
 
     status: int
     why: str
-    allow: tuple[str, ...] = ()  # the methods that there are
+    allow: tuple[str, ...] = ()  # the methods of the endpoint, for `Allow`
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,64 +69,64 @@ class AcceptedRequest:
 
 
 def judge(head: RequestHead, host: str) -> AcceptedRequest | HttpRejection:
-    """Return what a request is to, or why it is not heard. `host` is our one name."""
+    """Return the endpoint of a request, or why it is rejected. `host` is the listener's name."""
     if head.every("host") != [host]:
-        return HttpRejection(421, f"this is http://{host}/, and was asked for by another name")
+        return HttpRejection(421, f"this is http://{host}/, and was requested by another name")
     if not _is_from_here(head, host):
-        return HttpRejection(403, "a page has sent this request")
+        return HttpRejection(403, "a web page has sent this request")
     path, question, query = head.target.partition("?")
-    place = ENDPOINT_BY_PATH.get(path)
-    if place is None or bool(question) != (place is HttpEndpoint.OLD_MESSAGES):
-        return HttpRejection(404, f"MCP is at http://{host}/mcp")
-    if head.method not in METHODS_BY_ENDPOINT[place]:
-        known = METHODS_BY_ENDPOINT[place]
-        return HttpRejection(405, f"only {', '.join(known)}", known)
-    unheard = _judge_own(head) or _judge_body(head) or _judge_accept(head, place)
-    return unheard or AcceptedRequest(place, dict(parse_qsl(query)).get("session", ""))
+    endpoint = ENDPOINT_BY_PATH.get(path)
+    if endpoint is None or bool(question) != (endpoint is HttpEndpoint.OLD_MESSAGES):
+        return HttpRejection(404, f"this URL does not exist: MCP is at http://{host}/mcp")
+    if head.method not in METHODS_BY_ENDPOINT[endpoint]:
+        known = METHODS_BY_ENDPOINT[endpoint]
+        return HttpRejection(405, f"this URL accepts only {', '.join(known)}", known)
+    rejection = _judge_own(head) or _judge_body(head) or _judge_accept(head, endpoint)
+    return rejection or AcceptedRequest(endpoint, dict(parse_qsl(query)).get("session", ""))
 
 
 def _is_from_here(head: RequestHead, host: str) -> bool:
-    """Say whether no other page has a browser send this, where it says which page that is."""
+    """Return whether no other page made a browser send this, as far as the browser reports it."""
     is_same = head.every("sec-fetch-site") in ([], ["same-origin"], ["none"])
     return is_same and head.every("origin") in ([], [f"http://{host}"])
 
 
 def _judge_own(head: RequestHead) -> HttpRejection | None:
-    """Refuse what MCP has no place for in its headers: all else is wrapped as base64."""
+    """Reject MCP headers that are not printable ASCII: other values are wrapped as base64."""
     for name, value in head.fields:
         is_plain = value.isascii() and value.isprintable()
         if name.lower().startswith(_OWN) and not is_plain:
-            return HttpRejection(400, f"{name.lower()} is not of printable ASCII")
+            return HttpRejection(400, f"{name.lower()} is not printable ASCII")
     return None
 
 
 def _judge_body(head: RequestHead) -> HttpRejection | None:
     if head.every("upgrade"):
-        return HttpRejection(400, "there is no other protocol here")
+        return HttpRejection(400, "Upgrade is not supported")
     if [value.lower() for value in head.every("transfer-encoding")] not in ([], ["chunked"]):
-        return HttpRejection(400, "a body comes in chunks, or whole")
+        return HttpRejection(400, "the only supported Transfer-Encoding is chunked")
     if head.every("expect") not in ([], ["100-continue"]):
-        return HttpRejection(417, "what is expected is not known here")
+        return HttpRejection(417, "the only supported value of Expect is 100-continue")
     if head.method != "POST":
         return None
     kinds = [value.partition(";")[0].strip().lower() for value in head.every("content-type")]
     if kinds != [JSON] or head.every("content-encoding"):
-        return HttpRejection(415, f"a message is sent as {JSON}")
+        return HttpRejection(415, f"a message must be sent as {JSON}, without Content-Encoding")
     return None
 
 
-def _judge_accept(head: RequestHead, place: HttpEndpoint) -> HttpRejection | None:
-    """Ask for what the official SDKs ask for: both forms of an answer to a POST."""
-    if head.method == "DELETE" or place is HttpEndpoint.OLD_MESSAGES:
+def _judge_accept(head: RequestHead, endpoint: HttpEndpoint) -> HttpRejection | None:
+    """Require what the official SDKs require: both forms of a response to a POST."""
+    if head.method == "DELETE" or endpoint is HttpEndpoint.OLD_MESSAGES:
         return None
     needed = [JSON, EVENTS] if head.method == "POST" else [EVENTS]
     if all(accepts(head, kind) for kind in needed):
         return None
-    return HttpRejection(406, f"Accept has to name {' and '.join(needed)}")
+    return HttpRejection(406, f"Accept must name {' and '.join(needed)}")
 
 
 def accepts(head: RequestHead, kind: str) -> bool:
-    """Say whether a media type is named in Accept, by itself or by a range."""
+    """Return whether Accept names a media type, by itself or by a range."""
     named = {
         part.partition(";")[0].strip().lower()
         for value in head.every("accept")

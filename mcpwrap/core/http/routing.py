@@ -1,4 +1,4 @@
-"""Routing of the server's messages, which come by a pipe, to HTTP response streams."""
+"""Routing of the server's messages, which arrive on a pipe, to HTTP response streams."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,8 +7,8 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Notification, Request, Result, as_id
 from mcpwrap.core.protocol.methods import PROGRESS
 
-STANDALONE = 0  # the stream that a GET reads, and belongs to no request
-# What a server says because of a request that it works on, rather than by itself.
+STANDALONE = 0  # the stream that a GET reads; it belongs to no request
+# Notifications that a server sends because of a request in progress, rather than unprompted.
 _OF_A_REQUEST = frozenset({"notifications/message", "notifications/elicitation/complete"})
 HasReader = Callable[[int], bool]
 
@@ -25,7 +25,7 @@ class Routes:
         return request_id in self._stream_by_id
 
     def add(self, stream: int, requests: Iterable[Request]) -> None:
-        """Keep requests that are sent on."""
+        """Register requests that are forwarded, and their stream."""
         for request in requests:
             self._stream_by_id[request.id] = stream
             token = _token(request)
@@ -34,29 +34,29 @@ class Routes:
                 self._tokens[request.id] = token
 
     def take(self, request_id: Id) -> int | None:
-        """Return the stream of a request that is answered, and forget it."""
+        """Return the stream of an answered request, and forget the request."""
         token = self._tokens.pop(request_id, None)
         if token is not None:
             self._stream_by_token.pop(token, None)
         return self._stream_by_id.pop(request_id, None)
 
     def open_on(self, stream: int) -> list[Id]:
-        """Return the requests of a stream that have no answer yet."""
+        """Return the requests of a stream that have no response yet."""
         return [id_ for id_, of in self._stream_by_id.items() if of == stream]
 
     def stream_of(self, request_id: Id) -> int | None:
-        """Return the stream of a request that has no answer yet."""
+        """Return the stream of a request that has no response yet."""
         return self._stream_by_id.get(request_id)
 
-    def route(self, untagged: UntaggedMessage, is_heard: HasReader) -> int | None:
-        """Return the stream for a message; None for an answer that nobody waits for."""
+    def route(self, untagged: UntaggedMessage, has_reader: HasReader) -> int | None:
+        """Return the stream for a message; None for a response to a request that is not open."""
         message = untagged.message
         if isinstance(message, (Result, Failure)):
             return self.take(message.id)
-        found = self._by_its_own_words(message, untagged.about)
-        return self._by_custom(message, is_heard) if found is None else found
+        found = self._by_tag_or_token(message, untagged.about)
+        return self._by_default(message, has_reader) if found is None else found
 
-    def _by_its_own_words(self, message: Request | Notification, about: Id | None) -> int | None:
+    def _by_tag_or_token(self, message: Request | Notification, about: Id | None) -> int | None:
         if about is not None and about in self._stream_by_id:
             return self._stream_by_id[about]
         if isinstance(message, Notification) and message.method == PROGRESS:
@@ -64,16 +64,16 @@ class Routes:
             return None if token is None else self._stream_by_token.get(token)
         return None
 
-    def _by_custom(self, message: Request | Notification, is_heard: HasReader) -> int:
-        """Return the stream that somebody reads: of a request, or that of no request.
+    def _by_default(self, message: Request | Notification, has_reader: HasReader) -> int:
+        """Return a stream that has a reader: the latest request's, or the standalone stream.
 
-        What belongs to a request is told before its answer, which only one stream can promise.
+        A message of a request must arrive before its response. Only one stream has an order.
         """
         open_now = dict.fromkeys(reversed(self._stream_by_id.values()))
-        latest = [stream for stream in open_now if is_heard(stream)][:1]
-        standing = [STANDALONE] if is_heard(STANDALONE) else []
+        latest = [stream for stream in open_now if has_reader(stream)][:1]
+        standalone = [STANDALONE] if has_reader(STANDALONE) else []
         is_of_one = isinstance(message, Request) or message.method in _OF_A_REQUEST
-        for stream in [*latest, *standing] if is_of_one else [*standing, *latest]:
+        for stream in [*latest, *standalone] if is_of_one else [*standalone, *latest]:
             return stream
         return STANDALONE
 

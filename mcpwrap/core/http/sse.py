@@ -1,4 +1,4 @@
-"""Server-sent events (SSE): encoder, and parser of a stream of bytes, however it is cut.
+"""Server-sent events (SSE): encoder, and parser of a byte stream in chunks of any size.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.5 and "Parsing
 an event stream".
@@ -10,20 +10,20 @@ import msgspec
 
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 
-KEEPALIVE = b":\n\n"  # a comment: who has gone is found out
+KEEPALIVE = b":\n\n"  # a comment: writing it detects a reader that has disconnected
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MAX_RETRY_DIGITS = 9  # 11 days; what is longer is no pause
+_MAX_RETRY_DIGITS = 9  # 11 days; a longer value is ignored
 
 
 def encode_event(data: bytes, *, event: str = "message", id_: str = "") -> bytes:
-    """Return one event. `data` is one line, as all JSON is that we write."""
+    """Return one event. `data` is one line, as all JSON that mcpwrap writes."""
     head = f"event: {event}\nid: {id_}\n" if id_ else f"event: {event}\n"
     return head.encode() + b"data: " + data + b"\n\n"
 
 
 def priming_event(id_: str, retry_ms: int) -> bytes:
-    """Return an event without data: from it on the stream can be asked for again.
+    """Return an event without data, from which an agent can resume the stream.
 
     Source: MCP 2025-11-25, transports, "Sending Messages to the Server", 6.
     """
@@ -31,21 +31,21 @@ def priming_event(id_: str, retry_ms: int) -> bytes:
 
 
 class EventTooLongError(ValueError):
-    """Event longer than the bound, so the stream cannot be followed any further."""
+    """Event longer than the bound, after which the stream cannot be read on."""
 
 
 class SseEvent(msgspec.Struct, frozen=True):
-    """One event, between two empty lines. `data` is as it came, and should be UTF-8."""
+    """One event, between two empty lines. `data` is as received, and should be UTF-8."""
 
     data: bytes
     kind: str = "message"
 
 
 class EventBuffer:
-    """Buffer that takes bytes as they arrive and returns whole events.
+    """Buffer that takes bytes as they arrive and returns complete events.
 
-    `last_id` is that of the last whole event, "" if there is none; `retry_ms` the delay before a
-    reconnect, None if the sender never set one.
+    `last_id` is the id of the last complete event, "" if there is none; `retry_ms` is the delay
+    before a reconnect, None if the sender never set one.
     """
 
     def __init__(self, max_event_bytes: int = MAX_LINE_BYTES) -> None:
@@ -106,7 +106,7 @@ class EventBuffer:
             case b"retry" if value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
                 self.retry_ms = int(value)
             case _:
-                pass  # a comment, or a field that nobody knows
+                pass  # a comment, or an unknown field
 
     def _dispatch(self) -> SseEvent | None:
         self.last_id = self._id.decode(errors="replace")

@@ -1,24 +1,24 @@
-"""Upstream errors of a remote server, in words that quote nothing from it and no address."""
+"""Upstream errors: texts that quote nothing from the remote server, and no address."""
 
 from http import HTTPStatus
 
 _WORDS_BY_STATUS = {
     401: "refuses the credential",
-    403: "forbids this",
-    404: "has nothing at its address",
-    407: "is behind a proxy that refuses us",
-    413: "takes no message of this size",
-    429: "wants fewer requests",
+    403: "forbids this request",
+    404: "has nothing at its URL",
+    407: "is behind a proxy that refuses the request",
+    413: "does not accept a message of this size",
+    429: "limits the rate of requests",
 }
 NO_ANSWER = "The connection to the remote server ended before its answer was complete"
-# Squid agrees to a tunnel before it looks for the other end, and says inside what went wrong.
-IN_PLAIN_TEXT = "The proxy cannot find the remote server, or that speaks no TLS"
-NOT_JSON = "The remote server's answer is not the JSON of a message"
+# Squid opens a tunnel before it looks up the other end, and reports errors inside it, without TLS.
+IN_PLAIN_TEXT = "The proxy cannot find the remote server, or the server does not use TLS"
+NOT_JSON = "The remote server's answer is not a message in JSON"
 TOO_LONG = "The remote server's answer is longer than 64 MiB"
 
 
 class RemoteError(Exception):
-    """Failure of a request. The text is for the agent; `status` is that of HTTP, or 0."""
+    """Failure of a request. The text is for the agent; `status` is the HTTP status, or 0."""
 
     def __init__(self, why: str, *, status: int = 0, challenge: str = "") -> None:
         super().__init__(why)
@@ -29,35 +29,36 @@ class RemoteError(Exception):
 class SessionGoneError(RemoteError):
     """Session that the server has ended; the agent has to begin a new one.
 
-    Reported as 404, by which an agent that speaks HTTP knows it (Streamable HTTP, session
+    Its status is 404, by which an agent recognizes this over HTTP (Streamable HTTP, session
     management).
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "The remote server has ended the session: the agent has to begin a new one", status=404
+            "The remote server has ended the session: the agent must begin a new one", status=404
         )
 
 
 def refused(status: int, challenge: str = "") -> RemoteError:
-    """Return what an HTTP status without a message in JSON-RPC means."""
+    """Return the error for an HTTP status without a JSON-RPC message."""
     return RemoteError(
-        f"The remote server {_what_it_does(status)} (HTTP {_named(status)})",
+        f"The remote server {_reaction(status)} (HTTP {_named(status)})",
         status=status,
         challenge=challenge,
     )
 
 
-def _what_it_does(status: int) -> str:
+def _reaction(status: int) -> str:
     if 300 <= status < 400:
-        return "sends us elsewhere, which is not followed"
+        return "redirects the request, and redirects are not followed"
     if status >= 500:
         return "has failed"
-    return _WORDS_BY_STATUS.get(status, "refuses this" if status >= 400 else "answers nothing")
+    default = "refuses the request" if status >= 400 else "sends no message"
+    return _WORDS_BY_STATUS.get(status, default)
 
 
 def _named(status: int) -> str:
-    """Return it with the phrase of the standard; the server's own may say anything."""
+    """Return the status with the standard's phrase: the server's own phrase is any text."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -68,10 +69,10 @@ def _named(status: int) -> str:
 _WORDS_BY_VERIFY_CODE = {
     9: "is not valid yet",
     10: "has expired",
-    18: "is signed by itself, and not by an authority that this machine knows",
-    19: "is of an authority that this machine does not know",
-    20: "is of an authority that this machine does not know",
-    21: "is of an authority that this machine does not know",
+    18: "is self-signed, and not issued by an authority that this machine trusts",
+    19: "is issued by an authority that this machine does not trust",
+    20: "is issued by an authority that this machine does not trust",
+    21: "is issued by an authority that this machine does not trust",
     23: "is revoked",
     62: "is for another name",
     64: "is for another address",
@@ -79,17 +80,17 @@ _WORDS_BY_VERIFY_CODE = {
 
 
 def bad_certificate(verify_code: int) -> RemoteError:
-    """Return what is wrong with a certificate, by OpenSSL's number for it."""
-    words = _WORDS_BY_VERIFY_CODE.get(verify_code, f"does not verify (OpenSSL {verify_code})")
+    """Return the error for a certificate, by OpenSSL's verification code."""
+    words = _WORDS_BY_VERIFY_CODE.get(verify_code, f"cannot be verified (OpenSSL {verify_code})")
     return RemoteError(f"The remote server's certificate {words}")
 
 
 def refused_by_proxy(status: int) -> RemoteError:
-    """Return what the proxy's answer to CONNECT means."""
+    """Return the error for the proxy's response to CONNECT."""
     if status == 403:
-        why = "The proxy does not let this server out to its address: see `mcpwrap egress`"
+        why = "The proxy does not allow this server to reach its URL: see `mcpwrap egress`"
     elif status >= 500:
         why = f"The proxy cannot reach the remote server (HTTP {_named(status)})"
     else:
-        why = f"The proxy refuses to connect (HTTP {_named(status)})"
+        why = f"The proxy refuses the connection (HTTP {_named(status)})"
     return RemoteError(why)

@@ -15,7 +15,7 @@ from mcpwrap.core.protocol.strict_json import NotJsonError
 INITIALIZED = "notifications/initialized"
 # The tasks extension, beside the targets that the policy knows.
 _NAME_KEY: Mapping[str, str] = {"tasks/update": "taskId", "tasks/cancel": "taskId"}
-# Of the others the specification says nothing.
+# The specification defines a name for no other method.
 _NAMED = frozenset({"tools/call", "prompts/get", "resources/read", "tasks/get", *_NAME_KEY})
 
 
@@ -31,26 +31,26 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One message, or a batch of 2025-03-26, as it is sent to the server."""
 
     body: bytes
-    method_by_id: dict[Id, str]  # of the requests, each of which is to be answered
+    method_by_id: dict[Id, str]  # of the requests, each of which needs a response
     step: HandshakeStep = HandshakeStep.OTHER
-    tagged: tuple[Id, ...] = ()  # those that whoever asks understands the tags of
-    method: str = ""  # "" for an answer, or a batch
+    tagged: tuple[Id, ...] = ()  # the requests whose sender understands the in-band tags
+    method: str = ""  # "" for a response, or a batch
     version: str = ""  # of the envelope; "" in the handshake era
     name: str | None = None
     params: dict[str, Json] = {}
-    param_headers: dict[str, str] | None = None  # None: the agent's are not known
+    param_headers: dict[str, str] | None = None  # None: the agent's headers are not known
     cancels: Id | None = None
 
     def is_answer(self) -> bool:
-        """Say whether it only answers the server, which waits for it."""
+        """Return whether this is a response, or a batch without requests."""
         return not self.method and not self.method_by_id
 
 
 def read(line: bytes) -> UpstreamRequest:
-    """Return what a line of the gate's asks.
+    """Parse a line from the gate.
 
     Raises:
-        ValueError: it is no message; the gate sends none such.
+        ValueError: it is not a message; the gate does not send such a line.
     """
     value = strict_json.decode(line)
     if isinstance(value, list):
@@ -62,12 +62,12 @@ def read(line: bytes) -> UpstreamRequest:
     if not isinstance(method, str):
         return UpstreamRequest(body=strict_json.encode(bare), method_by_id={})
     params = params if isinstance(params, dict) else {}
-    asked, version = dict(_requests([bare])), _version(params)
+    method_by_id, version = dict(_requests([bare])), _version(params)
     return UpstreamRequest(
         body=strict_json.encode(bare),
-        method_by_id=asked,
+        method_by_id=method_by_id,
         step=HandshakeStep.OTHER if version else _STEPS.get(method, HandshakeStep.OTHER),
-        tagged=() if tag is None else tuple(asked),
+        tagged=() if tag is None else tuple(method_by_id),
         method=method,
         version=version,
         name=_name(method, params),

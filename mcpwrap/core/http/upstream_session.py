@@ -1,6 +1,6 @@
 """Upstream session of a remote server: HTTP headers, and matching of responses to requests.
 
-Its lines go to the gate, which does the policy checks: this module only matches messages.
+Its lines go to the gate, which applies the policy. This module only matches messages.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _MAX_SESSION_ID_CHARS = 4096
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One POST and its responses. `waiting` are its requests that have no response yet."""
+    """One POST and its responses. `waiting` holds its requests that have no response yet."""
 
     line: UpstreamRequest
     waiting: set[Id] = field(init=False)
@@ -30,11 +30,11 @@ class Exchange:
 
     @property
     def is_modern(self) -> bool:
-        """Say whether its request carries its revision, and stands for itself."""
+        """Return whether the request carries its own revision, so needs no handshake."""
         return bool(self.line.version)
 
     def stream_of(self) -> Id | None:
-        """Return the request whose stream this is, if whoever asked can tell streams apart."""
+        """Return the request that this stream belongs to; None if its sender uses no tags."""
         tagged = self.line.tagged
         return next((one for one in tagged if one in self.waiting), tagged[0] if tagged else None)
 
@@ -50,7 +50,7 @@ class UpstreamSession:
         self._param_headers = ParamHeaders()
 
     def begin(self, line: UpstreamRequest) -> Exchange:
-        """Take note of what is asked. The gate lets no id be in use twice."""
+        """Register the requests of a line. The gate allows no id to be in use twice."""
         exchange = Exchange(line)
         for request_id in exchange.waiting:
             self._open[request_id] = exchange
@@ -62,11 +62,11 @@ class UpstreamSession:
 
     @property
     def has_handshake(self) -> bool:
-        """Say whether the server has answered to initialize."""
+        """Return whether the server has answered `initialize`."""
         return bool(self.version or self.session_id)
 
     def headers(self, line: UpstreamRequest) -> dict[str, str]:
-        """Return the headers of MCP for a POST."""
+        """Return the MCP headers of a POST."""
         if line.version:
             return self._modern_headers(line, line.version)
         if line.step is HandshakeStep.INITIALIZE:
@@ -78,7 +78,7 @@ class UpstreamSession:
         return {}
 
     def session_headers(self) -> dict[str, str]:
-        """Return those of a GET or DELETE, and of a POST in the handshake era."""
+        """Return the MCP headers of a GET or DELETE, and of a POST in the handshake era."""
         headers = {
             "MCP-Protocol-Version": header_values.encoded(self.version),
             "Mcp-Session-Id": self.session_id,
@@ -89,34 +89,34 @@ class UpstreamSession:
         headers = {"MCP-Protocol-Version": version, "Mcp-Method": line.method}
         if line.name is not None:
             headers["Mcp-Name"] = line.name
-        told = {name: header_values.encoded(value) for name, value in headers.items()}
+        encoded = {name: header_values.encoded(value) for name, value in headers.items()}
         if line.param_headers is not None:
-            return told | line.param_headers
-        return told | (
+            return encoded | line.param_headers
+        return encoded | (
             self._param_headers.made_of(line.params) if line.method == TOOLS_CALL else {}
         )
 
     def see_session(self, line: UpstreamRequest, session_id: str) -> None:
-        """Remember the session of an answer to initialize, "" for none.
+        """Store the session id of the response to `initialize`; "" if it has none.
 
         Raises:
-            RemoteError: no header can hold it.
+            RemoteError: a header cannot hold the id.
         """
         if line.step is not HandshakeStep.INITIALIZE:
             return
         if len(session_id) > _MAX_SESSION_ID_CHARS or not header_values.is_plain(session_id):
-            raise RemoteError("The remote server's session has an id that no header can hold")
+            raise RemoteError("The remote server sent a session id that a header cannot hold")
         self.session_id = session_id
 
     def find(self, request_id: Id) -> Exchange | None:
-        """Return what waits for this answer."""
+        """Return the exchange that waits for the response to this request."""
         return self._open.get(request_id)
 
     def received(self, text: bytes, exchange: Exchange | None) -> list[bytes]:
-        """Return the lines for what came: on the stream of an exchange, or on that of no one.
+        """Return the lines for a received text: of an exchange, or of the standalone stream.
 
         Raises:
-            RemoteError: it is no JSON.
+            RemoteError: the text is not JSON, or a response is too long for a line.
         """
         try:
             value = strict_json.decode(text)
@@ -133,9 +133,9 @@ class UpstreamSession:
         return self._lines(kept)
 
     def refused(self, text: bytes, exchange: Exchange) -> list[bytes]:
-        """Return the lines for what came with an HTTP error; none if it is no error in JSON-RPC.
+        """Return the lines for the body of an HTTP error; none if it is not a JSON-RPC error.
 
-        Whatever id it has: servers that refuse before they read the message write one of their own.
+        Its id is ignored: servers that refuse a message before they read it send one of their own.
         """
         try:
             message = strict_json.decode(text)
@@ -148,33 +148,36 @@ class UpstreamSession:
         return self._lines([strict_json.encode({**message, "id": one}) for one in waiting])
 
     def fail(self, exchange: Exchange, why: RemoteError) -> list[bytes]:
-        """Return an error for each request of an exchange that has no answer yet."""
+        """Return an error for each request of an exchange that has no response yet."""
         found = exchange.line.method_by_id
         return [line for one in found for line in self.fail_one(exchange, one, why)]
 
     def fail_one(self, exchange: Exchange, request_id: Id, why: RemoteError) -> list[bytes]:
-        """Return an error for one request of an exchange, if it has no answer yet."""
+        """Return an error for one request of an exchange, if it has no response yet."""
         if request_id not in exchange.waiting:
             return []
         self._forget(request_id, exchange)
-        is_told = why.status >= 400 and request_id in exchange.line.tagged
-        data = in_band_tags.http_refusal(why.status, why.challenge) if is_told else None
+        has_tag = why.status >= 400 and request_id in exchange.line.tagged
+        data = in_band_tags.http_refusal(why.status, why.challenge) if has_tag else None
         return self._lines([error_response(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
-        """Return word that a stream has ended before its answer: whoever asked can come back."""
+        """Return the notice that a stream ended before its response, so its sender can reconnect.
+
+        There is none for a sender that does not use tags.
+        """
         stream = exchange.stream_of()
         if stream is None:
             return []
         return self._lines([strict_json.encode(in_band_tags.stream_closed(stream))])
 
     def fail_all(self, why: RemoteError) -> list[bytes]:
-        """Return an error for each request that waits."""
+        """Return an error for each request that waits for a response."""
         waiting = dict.fromkeys(self._open.values())
         return [line for exchange in waiting for line in self.fail(exchange, why)]
 
     def drop(self, exchange: Exchange) -> None:
-        """Forget what the agent wants no longer."""
+        """Forget the requests of an exchange: the agent cancelled them, or they are answered."""
         for request_id in list(exchange.waiting):
             self._forget(request_id, exchange)
 
@@ -194,7 +197,7 @@ class UpstreamSession:
         )
 
     def _answer(self, message: dict[str, Json], exchange: Exchange | None) -> bytes | None:
-        """Return an answer that is waited for; in the handshake era any stream may bring it."""
+        """Return a response that is expected; in the handshake era it may come on any stream."""
         answered = as_id(message.get("id"))
         if answered is None and exchange and len(exchange.waiting) == 1 and _is_failure(message):
             (answered,) = exchange.waiting  # the server could not read its id
@@ -224,6 +227,6 @@ class UpstreamSession:
 
 
 def _is_failure(message: dict[str, Json]) -> bool:
-    """Say whether it is an error of JSON-RPC: OAuth has objects with an `error` too."""
+    """Return whether this is a JSON-RPC error: OAuth has objects with an `error` too."""
     error = message.get("error")
     return message.get("jsonrpc") == "2.0" and isinstance(error, dict) and "code" in error

@@ -1,10 +1,10 @@
-"""`WWW-Authenticate` challenges: Bearer parser, and filter of a remote server's for an agent.
+"""`WWW-Authenticate` challenges: Bearer parser, and filter that removes addresses for the agent.
 
-An agent that receives a login address goes there: it requests the address in `resource_metadata`,
-registers, and opens a page of that address's choice in front of its user. But authentication to the
-server is mcpwrap's task, never the agent's. So the agent receives the error, and no address: nor a
-value with `=`, since the official SDKs look for `resource_metadata=` within quotes too. Source: RFC
-9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1.
+An agent that receives a login address uses it: it requests the address in `resource_metadata`,
+registers, and opens a page that the address selects, in front of its user. But authentication to
+the server is mcpwrap's task, never the agent's. So the agent receives the error, but no address. It
+receives no value with `=` either, since the official SDKs look for `resource_metadata=` within
+quotes too. Source: RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1.
 """
 
 import re
@@ -35,7 +35,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(headers: Iterable[str]) -> Challenge:
-    """Return the challenge in these headers. Other schemes, and broken ones, say nothing."""
+    """Return the challenge in these headers. Other and malformed schemes are ignored."""
     found: dict[str, str] = {}
     for header in headers:
         for name, value in _bearer(header):
@@ -48,7 +48,10 @@ def read(headers: Iterable[str]) -> Challenge:
 
 
 def without_addresses(challenge: str) -> str:
-    """Return a challenge with what nobody follows; "" if no header can hold it, or it is none."""
+    """Return the scheme and the harmless parameters of a challenge.
+
+    The result is "" if a header cannot hold the challenge, or if it does not begin with a scheme.
+    """
     if len(challenge) > _MAX_CHALLENGE_CHARS or not (
         challenge.isascii() and challenge.isprintable()
     ):

@@ -105,7 +105,7 @@ def test_a_redirect_is_not_followed(machine: Machine, internet: Internet) -> Non
     ]
     for answer in remote.steps(machine, "odd", *wanted):
         assert answer["status"] in {200, 502}
-        assert "sends us elsewhere" in remote.text_of(answer)
+        assert "redirects are not followed" in remote.text_of(answer)
         assert "location" not in answer["headers"]
     assert [call.path for call in internet.calls()] == ["/odd"] * len(wanted)
     assert "other.test" not in {query.name for query in internet.queries()}
@@ -230,10 +230,10 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
 CAUSES = {
     "noport": "cannot be reached",
     "nowhere": "proxy cannot find the remote server",
-    "inside": "proxy does not let|proxy cannot reach",
+    "inside": "proxy does not allow|proxy cannot reach",
     "expired": "certificate has expired",
     "wrongname": "certificate is for another name",
-    "stranger": "authority that this machine does not know",
+    "stranger": "authority that this machine does not trust",
 }
 
 
@@ -261,9 +261,9 @@ def test_an_error_names_the_cause(machine: Machine, internet: Internet, name: st
 
 REFUSALS = {
     401: "refuses the credential",
-    403: "forbids this",
-    404: "has nothing at its address",
-    429: "wants fewer requests",
+    403: "forbids this request",
+    404: "has nothing at its URL",
+    429: "limits the rate of requests",
     500: "has failed",
     503: "has failed",
 }
@@ -294,8 +294,8 @@ def test_a_status_is_passed_on_with_its_challenge(
 
 WRONG_ANSWERS = {
     "html": "response is neither application/json nor text/event-stream",
-    "broken": "not the JSON of a message",
-    "empty": "answers nothing|ended its answer|no answer|sends no response",
+    "broken": "not a message in JSON",
+    "empty": "sends no message|ended its answer|no answer|sends no response",
     "other-id": "(broke|ended) before its answer was complete",
 }
 

@@ -76,7 +76,7 @@ async def test_a_credential_goes_through_the_proxy_and_not_to_it(
         ("mcp.example", None, True, ""),
         ("mcp.example", NOW - timedelta(days=1), True, "has expired"),
         ("other.example", None, True, "is for another name"),
-        ("mcp.example", None, False, "is of an authority that this machine does not know"),
+        ("mcp.example", None, False, "is issued by an authority that this machine does not trust"),
     ],
 )
 @played
@@ -124,15 +124,15 @@ async def test_a_server_without_tls_is_an_error(ca_file: str) -> None:
         url = there.url.replace("http:", "https:")
         async with agent(url, verify=trusted(ca_file)) as alice:
             heard = await alice.ask(modern(1))
-            assert heard["error"]["message"].endswith("or that speaks no TLS")
+            assert heard["error"]["message"].endswith("or the server does not use TLS")
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (403, "does not let this server out to its address: see `mcpwrap egress`"),
+        (403, "does not allow this server to reach its URL: see `mcpwrap egress`"),
         (503, "cannot reach the remote server (HTTP 503 Service Unavailable)"),
-        (407, "refuses to connect (HTTP 407 Proxy Authentication Required)"),
+        (407, "refuses the connection (HTTP 407 Proxy Authentication Required)"),
     ],
 )
 @played

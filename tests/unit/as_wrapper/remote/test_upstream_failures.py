@@ -37,13 +37,16 @@ def _response(**kwargs: object) -> web.Response:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (301, "sends us elsewhere, which is not followed (HTTP 301 Moved Permanently)"),
-        (307, "sends us elsewhere, which is not followed (HTTP 307 Temporary Redirect)"),
+        (301, "redirects the request, and redirects are not followed (HTTP 301 Moved Permanently)"),
+        (
+            307,
+            "redirects the request, and redirects are not followed (HTTP 307 Temporary Redirect)",
+        ),
         (401, "refuses the credential (HTTP 401 Unauthorized)"),
-        (403, "forbids this (HTTP 403 Forbidden)"),
-        (413, "takes no message of this size"),
-        (418, "refuses this (HTTP 418 I'm a Teapot)"),
-        (429, "wants fewer requests (HTTP 429 Too Many Requests)"),
+        (403, "forbids this request (HTTP 403 Forbidden)"),
+        (413, "does not accept a message of this size"),
+        (418, "refuses the request (HTTP 418 I'm a Teapot)"),
+        (429, "limits the rate of requests (HTTP 429 Too Many Requests)"),
         (503, "has failed (HTTP 503 Service Unavailable)"),
         (599, "has failed (HTTP 599)"),
     ],
@@ -71,22 +74,22 @@ async def test_an_http_error_has_its_cause(status: int, words: str) -> None:
     ("response", "words"),
     [
         (_response, "neither application/json nor text/event-stream"),
-        (lambda: _response(content_type="application/json"), "not the JSON of a message"),
+        (lambda: _response(content_type="application/json"), "not a message in JSON"),
         (lambda: web.json_response({"jsonrpc": "2.0"}), "ended before its answer"),
         (lambda: web.json_response([1, "x", None]), "ended before its answer"),
         (accepted, "has accepted the request, but sends no response [E-REMOTE-RESPONSE]"),
         (lambda: web.Response(headers={"X": "x" * 9000}), "is not valid HTTP [E-REMOTE-RESPONSE]"),
         (
             lambda: web.json_response({"error": "invalid_token"}, status=400),  # of OAuth
-            "refuses this (HTTP 400 Bad Request)",
+            "refuses the request (HTTP 400 Bad Request)",
         ),
         (
             lambda: web.Response(text="x" * 1_100_000, content_type="application/json", status=400),
-            "refuses this (HTTP 400 Bad Request)",
+            "refuses the request (HTTP 400 Bad Request)",
         ),
         (
             lambda: _response(content_type="application/json", status=400),
-            "refuses this (HTTP 400 Bad Request)",
+            "refuses the request (HTTP 400 Bad Request)",
         ),
     ],
 )

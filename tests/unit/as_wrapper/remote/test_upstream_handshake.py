@@ -195,10 +195,10 @@ async def _told(asked: Asked, message: dict[str, Any]) -> web.StreamResponse:
     [
         (b"", 200, "ended before its answer"),  # no ID to resume from
         (b"retry: 1\nid: a\ndata:\n\n", 200, "ended before its answer"),  # nothing new at each try
-        (b"retry: 1\nid: a\ndata:\n\n", 405, "refuses this (HTTP 405 Method Not Allowed)"),
+        (b"retry: 1\nid: a\ndata:\n\n", 405, "refuses the request (HTTP 405 Method Not Allowed)"),
         (b"retry: 1\nid: a\ndata:\n\n", 500, "has failed (HTTP 500 Internal Server Error)"),
         (b"retry: 1\nid: \x01\ndata:\n\n", 200, "ended before"),  # no header holds it
-        (b"data: {}}\n\n", 200, "not the JSON of a message"),
+        (b"data: {}}\n\n", 200, "not a message in JSON"),
     ],
 )
 @played
@@ -281,7 +281,7 @@ async def test_a_session_that_the_server_has_ended_ends_with_words() -> None:
         assert all("has ended the session" in one["error"]["message"] for one in heard)
         # By this an agent that uses HTTP knows that it has to begin a new session.
         assert heard[0]["error"]["data"] == {"mcpwrap/http": {"status": 404}}
-        assert "has to begin a new one" in await alice.end()
+        assert "must begin a new one" in await alice.end()
 
 
 @played
@@ -297,7 +297,7 @@ async def test_a_server_without_sessions_may_know_nothing_of_something() -> None
         async with agent(there.url) as alice:
             await alice.shake_hands()
             heard = await alice.ask(request(1, "prompts/list"))
-            assert "has nothing at its address (HTTP 404 Not Found)" in heard["error"]["message"]
+            assert "has nothing at its URL (HTTP 404 Not Found)" in heard["error"]["message"]
             assert (await alice.ask(request(2)))["result"] == {"content": []}
         assert "DELETE" not in there.verbs()
 

@@ -9,7 +9,7 @@ def _event(stream: int, number: int, size: int = 10) -> StreamEvent:
     return StreamEvent(stream, number, b"x" * size)
 
 
-def test_only_what_came_later_on_the_same_stream() -> None:
+def test_only_later_events_of_the_same_stream_are_replayed() -> None:
     history = History()
     events = [_event(1, 1), _event(2, 2), _event(1, 3), _event(1, 4)]
     for event in events:
@@ -46,7 +46,7 @@ def test_the_oldest_are_forgotten_and_the_last_never() -> None:
         ("2-" + "9" * 400, None),
     ],
 )
-def test_an_id_is_one_of_ours(text: str, found: tuple[int, int] | None) -> None:
+def test_an_event_id_is_parsed(text: str, found: tuple[int, int] | None) -> None:
     assert parsed(text) == found
     assert parsed(_event(2, 7).id) == (2, 7)
     assert id_of(2, 7) == "2-7"

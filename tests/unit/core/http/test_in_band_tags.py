@@ -1,4 +1,4 @@
-"""Internal tags within messages between two of our programs: no other party sees them."""
+"""In-band tags between listener and remote program: neither agent nor server receives them."""
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ def _from_server(message: Json) -> Decoded:
         ({"_meta": 7}, {"_meta": {"mcpwrap/headers": {"a": "b"}}}),
     ],
 )
-def test_headers_go_along(params: dict[str, Json], sent: Json) -> None:
+def test_headers_are_added_as_a_tag(params: dict[str, Json], sent: Json) -> None:
     told = msgspec.json.decode(with_headers(Request("i", "tools/call", params), {"a": "b"}))
     assert told == {"jsonrpc": "2.0", "id": "i", "method": "tools/call", "params": sent}
     told = msgspec.json.decode(with_headers(Notification("notifications/x", params), {"a": "b"}))
@@ -55,7 +55,7 @@ def test_headers_go_along(params: dict[str, Json], sent: Json) -> None:
         ({"_meta": {"x": "mcpwrap/for"}}, {"_meta": {"x": "mcpwrap/for"}}, None, False),
     ],
 )
-def test_what_it_is_about_is_taken_out(
+def test_the_tag_of_the_stream_is_removed(
     params: Json, shown: Json, about: Id | None, *, is_closed: bool
 ) -> None:
     expected: dict[str, Json] = {} if shown is None else {"params": shown}
@@ -91,7 +91,9 @@ def test_what_it_is_about_is_taken_out(
         ({"mcpwrap/http": "401"}, None, None),
     ],
 )
-def test_a_status_is_taken_out(data: Json, shown: Json, http: HttpAnswer | None) -> None:
+def test_the_tag_of_the_http_status_is_removed(
+    data: Json, shown: Json, http: HttpAnswer | None
+) -> None:
     error: dict[str, Json] = {"code": -32603, "message": "no"}
     full = error | ({} if data is None else {"data": data})
     told = remove_tags(_from_server({"jsonrpc": "2.0", "id": 1, "error": full}))
@@ -111,7 +113,7 @@ HEADERS = st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=3)
 
 
 @given(PARAMS, HEADERS)
-def test_the_remote_program_takes_out_what_the_listener_adds(
+def test_the_remote_program_removes_the_tag_of_the_listener(
     params: dict[str, Json], headers: dict[str, str]
 ) -> None:
     sent = msgspec.json.decode(with_headers(Request(1, "tools/call", params), headers))
@@ -122,7 +124,7 @@ def test_the_remote_program_takes_out_what_the_listener_adds(
 
 
 @given(PARAMS, IDS)
-def test_the_listener_takes_out_what_the_remote_program_adds(
+def test_the_listener_removes_the_tag_of_the_remote_program(
     params: dict[str, Json], request_id: Id
 ) -> None:
     message: dict[str, Json] = {"jsonrpc": "2.0", "method": "notifications/x", "params": params}

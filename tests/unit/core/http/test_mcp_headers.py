@@ -43,7 +43,7 @@ def _judge(
         ({"Mcp-Method": "tools/list"}, HEADER_MISMATCH),
         ({"Mcp-Method": "Tools/Call"}, HEADER_MISMATCH),
         ({"MCP-Protocol-Version": "2025-11-25"}, HEADER_MISMATCH),
-        # In other letters it is the same header, and so comes twice.
+        # In another case it is the same header, so it is given twice.
         ({"mcp-name": "add"}, HEADER_MISMATCH),
         ({"mcp-method": "tools/call"}, HEADER_MISMATCH),
         ({"mcp-protocol-version": MODERN}, HEADER_MISMATCH),
@@ -68,7 +68,7 @@ def test_a_header_that_is_missing(name: str) -> None:
         ({"name": "add", "_meta": {CAPABILITIES: {}}}, INVALID_PARAMS),
         ({"name": "add", "_meta": {VERSION: 1, CAPABILITIES: {}}}, HEADER_MISMATCH),
         ({"name": "add", "_meta": {VERSION: "2027-01-01", CAPABILITIES: {}}}, HEADER_MISMATCH),
-        ({"_meta": ENVELOPE}, 0),  # the server says itself what is missing
+        ({"_meta": ENVELOPE}, 0),  # the server itself reports what is missing
         ({"name": 7, "_meta": ENVELOPE}, HEADER_MISMATCH),
     ],
 )
@@ -76,12 +76,12 @@ def test_a_body_that_lacks_something(params: dict[str, Json], code: int) -> None
     assert _judge(GOOD, params=params) == code
 
 
-def test_what_has_no_name_needs_no_header_for_it() -> None:
+def test_a_method_without_a_name_needs_no_name_header() -> None:
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
     assert _judge(headers, "tools/list", {"_meta": ENVELOPE}) == 0
 
 
-def test_a_uri_of_any_letters_fits_into_a_header() -> None:
+def test_a_uri_of_any_characters_fits_into_a_header() -> None:
     assert decoded(_wrapped("test://ä/\n")) == "test://ä/\n"
     assert decoded("=?base64?/w==?=") is None  # not UTF-8
     assert decoded("=?base64?YWRk") == "=?base64?YWRk"

@@ -59,13 +59,13 @@ def _agrees(
         ({"count": 42}, {"Mcp-Param-Count": "42.5"}, False),
         ({"count": 42}, {"Mcp-Param-Count": "4.2e1"}, False),
         ({"count": 1.5}, {"Mcp-Param-Count": "1.5"}, False),
-        ({"count": True}, {"Mcp-Param-Count": "true"}, True),  # the server minds the type
+        ({"count": True}, {"Mcp-Param-Count": "true"}, True),  # the server checks the type
         ({"dry": False}, {"Mcp-Param-Dry": "false"}, True),
         ({"dry": False}, {"Mcp-Param-Dry": "False"}, False),
         ({"where": {"zone": "a"}}, {"Mcp-Param-Zone": "a"}, True),
         ({"where": {"zone": "a"}}, {}, False),
         ({"where": "a"}, {}, True),
-        ({}, {"Mcp-Param-Unknown": "x"}, True),  # goes on unread
+        ({}, {"Mcp-Param-Unknown": "x"}, True),  # is not checked
     ],
 )
 def test_arguments_and_headers(arguments: Json, headers: dict[str, str], *, agrees: bool) -> None:
@@ -86,7 +86,7 @@ def test_arguments_and_headers(arguments: Json, headers: dict[str, str], *, agre
         },
     ],
 )
-def test_a_schema_that_agents_do_not_heed_is_not_compared(wanted: dict[str, Json]) -> None:
+def test_a_schema_that_agents_ignore_is_not_compared(wanted: dict[str, Json]) -> None:
     assert _agrees({"a": "x"}, {}, {"properties": wanted})
 
 
@@ -95,7 +95,7 @@ def test_only_calls_are_compared() -> None:
     assert not _agrees({"region": "eu"}, {})
 
 
-def test_what_is_no_list_of_tools_is_not_kept() -> None:
+def test_a_malformed_list_of_tools_is_not_stored() -> None:
     known = ParamHeaders()
     results: list[Json] = [
         None, [], {"tools": None}, {"tools": [{"name": "t", "inputSchema": 1}]}
@@ -131,20 +131,20 @@ ARGUMENTS: Json = {
         ({"Mcp-Param-C": "=?base64?Y2Fmw6k=?=", "Mcp-Param-D": "7", "Mcp-Param-E": "true"}, None),
         ({"Mcp-Param-A": "1.0", "Mcp-Param-D": "7.00"}, None),
         ({"Mcp-Param-H": "=?base64?PT9iYXNlNjQ/Y0hKdlpBPT0/PQ==?="}, None),
-        # What the policy has not seen, since it is no argument.
+        # The policy has not judged these, since they are not arguments.
         ({"Mcp-Param-H": "prod", "Mcp-Param-I": "=?base64?cHJvZA==?="}, {}),
         ({"Mcp-Param-A": "2", "Mcp-Param-B": "A", "Mcp-Param-C": "cafe", "Mcp-Param-G": ""}, {}),
         ({"Mcp-Param-A": "1.5", "Mcp-Param-B": "=?base64?YQ=?=", "Mcp-Param-G": "null"}, {}),
         ({"Mcp-Param-": "1"}, {}),
         ({"Authorization": "1", "X-Mcp-Param-A": "1"}, {}),
         ({"Mcp-Param-A:b": "1", "Mcp-Param-A b": "1", "Mcp-Param-A\n": "1"}, {}),
-        ({"Mcp-Param-\u017f": "1", "Mcp-Param-\u212a": "1"}, {}),  # s and K, to who folds case
+        ({"Mcp-Param-\u017f": "1", "Mcp-Param-\u212a": "1"}, {}),  # s and K, if case is folded
         ({"Mcp-Param-A": "1\r\nHost: x", "Mcp-Param-B": "\u00e9", "Mcp-Param-C": 1}, {}),
         (["Mcp-Param-A"], {}),
         (None, {}),
     ],
 )
-def test_of_the_agents_headers_those_of_arguments_pass(
+def test_the_agents_headers_that_repeat_arguments_pass(
     headers: Json, passed_on: dict[str, str] | None
 ) -> None:
     if passed_on is None and isinstance(headers, dict):
@@ -181,11 +181,11 @@ def of(kind: Json, header: Json = "H", **more: Json) -> dict[str, Json]:
             {"Mcp-Param-H": "1", "Mcp-Param-C": "2"},
         ),
         ({"a": {"type": "object", "properties": {"b": of("string")}}}, {"a": "x"}, {}),
-        # One that is not valid makes all of them so.
+        # One that is invalid makes all of them invalid.
         ({"a": of("string"), "b": of("number", "N")}, {"a": "x"}, {}),
         ({"a": of("string"), "b": of(["string"], "N")}, {"a": "x"}, {}),
         ({"a": of("string"), "b": of("string", "h")}, {"a": "x"}, {}),
-        ({"a": of("string"), "b": of("string", None)}, {"a": "x"}, {}),  # null is no name either
+        ({"a": of("string"), "b": of("string", None)}, {"a": "x"}, {}),  # null is not a name either
         ({"a": of("string", "a b")}, {"a": "x"}, {}),
         ({"a": of("string", "")}, {"a": "x"}, {}),
         ({"a": of("string", 1)}, {"a": "x"}, {}),
@@ -209,7 +209,7 @@ def test_a_result_that_is_not_a_list_of_tools_declares_nothing(result: Json) -> 
     assert tools.made_of({"name": "t"}) == {}
 
 
-def test_a_list_that_comes_again_holds_and_pages_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_list_replaces_and_pages_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def page(name: str, *, has_header: bool) -> Json:
         properties: Json = {"a": of("string")} if has_header else {}
         return {"tools": [{"name": name, "inputSchema": {"properties": properties}}]}

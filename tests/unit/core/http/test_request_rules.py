@@ -66,7 +66,7 @@ def _head(method: str, target: str, **changes: str | None) -> RequestHead:
         ("POST", "/mcp", {"Content_Type": "application/json; charset=utf-8"}, 0),
         ("POST", "/mcp", {"Content_Type": "Application/JSON"}, 0),
         ("POST", "/mcp", {"Content_Type": None}, 415),
-        ("POST", "/mcp", {"Content_Type": "text/plain"}, 415),  # what a page may send unasked
+        ("POST", "/mcp", {"Content_Type": "text/plain"}, 415),  # a page may send this without a preflight request
         ("POST", "/mcp", {"Content_Type": "application/json-seq"}, 415),
         ("POST", "/mcp", {"Content_Encoding": "gzip"}, 415),
         ("POST", "/mcp", {"Upgrade": "websocket"}, 400),
@@ -76,7 +76,7 @@ def _head(method: str, target: str, **changes: str | None) -> RequestHead:
         ("POST", "/mcp", {"Expect": "the-impossible"}, 417),
         ("POST", "/mcp", {"Mcp-Param-At": "=?base64?w6Q=?="}, 0),
         ("POST", "/mcp", {"Mcp-Param-At": "\xe4"}, 400),
-        ("POST", "/mcp", {"Mcp-Param-At": "\udce4"}, 400),  # bytes that are no UTF-8
+        ("POST", "/mcp", {"Mcp-Param-At": "\udce4"}, 400),  # bytes that are not UTF-8
         ("POST", "/mcp", {"Mcp-Param-At": "a\tb"}, 400),
         ("POST", "/mcp", {"Mcp-Name": ""}, 0),
         ("POST", "/mcp", {"Accept": "*/*"}, 0),
@@ -86,33 +86,33 @@ def _head(method: str, target: str, **changes: str | None) -> RequestHead:
         ("POST", "/mcp", {"Accept": "text/event-stream"}, 406),
         ("GET", "/mcp", {"Accept": "text/event-stream"}, 0),
         ("GET", "/mcp", {"Accept": "application/json"}, 406),
-        ("POST", "/messages?session=abc", {"Accept": None}, 0),  # 2024-11-05 asks for nothing
-        # Whose they are the kernel has said; these are not even looked at.
+        ("POST", "/messages?session=abc", {"Accept": None}, 0),  # 2024-11-05 has no rule for Accept
+        # The kernel has authenticated the account; these headers are not read.
         ("POST", "/mcp", {"Authorization": "Bearer x", "Cookie": "a=b"}, 0),
         ("POST", "/mcp", {"X_Forwarded_Host": "evil.example", "Forwarded": "host=evil"}, 0),
     ],
 )  # fmt: skip
-def test_who_is_heard(
+def test_requests_that_are_accepted_or_rejected(
     method: str, target: str, changes: dict[str, str | None], status: int
 ) -> None:
     found = judge(_head(method, target, **changes), HOST)
     assert (found.status if isinstance(found, HttpRejection) else 0) == status
 
 
-def test_where_a_request_goes() -> None:
+def test_the_endpoint_of_a_request() -> None:
     assert judge(_head("GET", "/sse"), HOST) == AcceptedRequest(HttpEndpoint.OLD_STREAM)
     old = judge(_head("POST", "/messages?session=a-b_c"), HOST)
     assert old == AcceptedRequest(HttpEndpoint.OLD_MESSAGES, "a-b_c")
     assert judge(_head("POST", "/"), HOST) == AcceptedRequest(HttpEndpoint.ENDPOINT)
 
 
-def test_a_wrong_method_is_told_the_right_ones() -> None:
+def test_the_rejection_of_a_method_names_the_allowed_ones() -> None:
     found = judge(_head("OPTIONS", "/mcp"), HOST)
     assert isinstance(found, HttpRejection)
     assert found.allow == ("POST", "GET", "DELETE")
 
 
-def test_accept_may_come_in_several_lines() -> None:
+def test_accept_may_have_several_lines() -> None:
     head = RequestHead("GET", "/", (("Accept", "text/html"), ("accept", "text/event-stream")))
     assert accepts(head, "text/event-stream")
     assert not accepts(head, "application/json")

@@ -18,7 +18,7 @@ def _asked(id_: Id, token: Json = None) -> Request:
 
 @pytest.fixture
 def routes() -> Routes:
-    """Return those of three requests on two streams."""
+    """Return the routes of three requests on two streams."""
     routes = Routes()
     routes.add(1, [_asked(1, "one"), Request("1", "ping", {})])
     routes.add(2, [_asked(2, 0)])
@@ -30,15 +30,15 @@ def routes() -> Routes:
     [
         (Result(1, {}), None, {1, 2}, 1),
         (Failure("1", {}), None, set(), 1),
-        (Result(2, {}), 1, {1, 2}, 2),  # an answer is where it was asked
+        (Result(2, {}), 1, {1, 2}, 2),  # a response is on the stream of its request
         (Result(3, {}), None, {1, 2}, None),
         (_note("progress", progressToken="one"), None, {0, 1, 2}, 1),
         (_note("progress", progressToken=0), None, {0, 1, 2}, 2),
         (_note("progress", progressToken="0"), None, {0, 1, 2}, 0),
         (_note("progress", progressToken=None), None, {1}, 1),
         (_note("message"), 1, {0, 1, 2}, 1),
-        (_note("message"), 9, {0, 1, 2}, 2),  # that one is answered
-        (_note("message"), None, {0, 1, 2}, 2),  # before the answer, so not beside it
+        (_note("message"), 9, {0, 1, 2}, 2),  # request 9 is not open
+        (_note("message"), None, {0, 1, 2}, 2),  # before the response
         (_note("message"), None, {0, 1}, 1),
         (_note("message"), None, {0}, 0),
         (_note("message"), None, set(), 0),
@@ -49,13 +49,13 @@ def routes() -> Routes:
         (_note("tools/list_changed"), None, set(), 0),
     ],
 )
-def test_where_a_message_is_told(
+def test_the_stream_of_a_message(
     routes: Routes, message: Message, about: Id | None, heard: set[int], stream: int | None
 ) -> None:
     assert routes.route(UntaggedMessage(message, b"", about), heard.__contains__) == stream
 
 
-def test_what_is_answered_is_forgotten(routes: Routes) -> None:
+def test_an_answered_request_is_forgotten(routes: Routes) -> None:
     assert 1 in routes
     assert routes.open_on(1) == [1, "1"]
     assert routes.stream_of(1) == 1
@@ -64,5 +64,5 @@ def test_what_is_answered_is_forgotten(routes: Routes) -> None:
     assert routes.open_on(1) == ["1"]
     assert routes.stream_of(1) is None
     told = UntaggedMessage(_note("progress", progressToken="one"), b"")
-    assert routes.route(told, {1}.__contains__) == 1  # because nobody else is there
+    assert routes.route(told, {1}.__contains__) == 1  # because it alone has a reader
     assert routes.route(told, {STANDALONE, 1}.__contains__) == STANDALONE

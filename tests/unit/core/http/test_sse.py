@@ -1,4 +1,4 @@
-"""SSE parser, however the stream is cut; and encoder: every parser reads the same events."""
+"""SSE parser, for chunks of any size, and encoder: every parser reads the same events."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ def data(*texts: bytes) -> list[SseEvent]:
         (b"", []),
         (b"data: a\n\n", data(b"a")),
         (b"data:a\n\n", data(b"a")),
-        (b"data:  a \n\n", data(b" a ")),  # one space goes
+        (b"data:  a \n\n", data(b" a ")),  # one space is removed
         (b"data: a\r\rdata: b\r\n\r\ndata: c\n\n", data(b"a", b"b", b"c")),
         (b"data: a\ndata: b\ndata\n\n", data(b"a\nb\n")),
         (b"data\n\n", data(b"")),
@@ -37,7 +37,10 @@ def data(*texts: bytes) -> list[SseEvent]:
             b"event: endpoint\ndata: /m\n\ndata: a\n\n",
             [SseEvent(b"/m", "endpoint"), SseEvent(b"a")],
         ),
-        (b"event: x\n\ndata: a\n\n", data(b"a")),  # without data none, and it is forgotten
+        (
+            b"event: x\n\ndata: a\n\n",
+            data(b"a"),
+        ),  # without data there is no event, and the kind is reset
         (b"event:\ndata: a\n\n", data(b"a")),
         (b"\xef\xbb\xbfdata: a\n\n", data(b"a")),
         (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
@@ -45,7 +48,7 @@ def data(*texts: bytes) -> list[SseEvent]:
         (b"DATA: a\nfield\nother: a:b\n\n", []),
         (b"data: a:b\n\n", data(b"a:b")),
         (b"\n\n\ndata: a\n\n\n\n", data(b"a")),
-        (b"data: \xff\n\n", data(b"\xff")),  # whoever reads the JSON refuses it
+        (b"data: \xff\n\n", data(b"\xff")),  # the JSON parser refuses it
     ],
 )
 def test_events_are_those_of_the_standard(stream: bytes, events: list[SseEvent]) -> None:
@@ -56,7 +59,7 @@ def test_events_are_those_of_the_standard(stream: bytes, events: list[SseEvent])
 @pytest.mark.parametrize(
     ("stream", "last_id", "retry_ms"),
     [
-        (b"id: 1\n", "", None),  # of no event yet
+        (b"id: 1\n", "", None),  # the event is incomplete
         (b"id: 1\n\n", "1", None),
         (b"id: 1\n\ndata: a\n\n", "1", None),  # it stays
         (b"id: 1\n\nid\n\n", "", None),
@@ -64,11 +67,11 @@ def test_events_are_those_of_the_standard(stream: bytes, events: list[SseEvent])
         (b"id: \xc3\xa9\n\n", "\u00e9", None),
         (b"retry: 15\n", "", 15),
         (b"retry: -1\nretry: 1.5\nretry: x\nretry:\n", "", None),
-        (b"retry: 7\nretry: 9999999999\n", "", 7),  # no pause is of months
+        (b"retry: 7\nretry: 9999999999\n", "", 7),  # a pause of months is ignored
         (b"retry: \xd9\xa1\n", "", None),  # a digit, but of another script
     ],
 )
-def test_where_to_go_on_and_when(stream: bytes, last_id: str, retry_ms: int | None) -> None:
+def test_where_and_when_to_resume(stream: bytes, last_id: str, retry_ms: int | None) -> None:
     assert read(stream)[1:] == (last_id, retry_ms)
 
 
@@ -78,7 +81,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=30).map(b"".join), st.data())
-def test_where_it_is_cut_makes_no_difference(stream: bytes, draw: st.DataObject) -> None:
+def test_the_events_do_not_depend_on_the_chunks(stream: bytes, draw: st.DataObject) -> None:
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[start:end] for start, end in pairwise([0, *cuts, len(stream)])]
     assert read(*pieces) == read(stream)
@@ -96,7 +99,7 @@ def test_an_event_is_bounded(stream: bytes, step: int) -> None:
         list(map(buffer.feed, pieces))
 
 
-def test_events_within_the_bound_are_as_many_as_they_are() -> None:
+def test_events_within_the_bound_are_all_returned() -> None:
     buffer = EventBuffer(max_event_bytes=100)
     assert len(buffer.feed(b"data: 123456789\n\n" * 1000)) == 1000
 
@@ -113,5 +116,5 @@ def test_an_event_ends_with_an_empty_line(event: str, id_: str, written: bytes) 
     assert sse.encode_event(b"{}", event=event, id_=id_) == written
 
 
-def test_a_stream_that_can_be_asked_for_again_begins_with_an_event_without_data() -> None:
+def test_a_resumable_stream_begins_with_an_event_without_data() -> None:
     assert sse.priming_event("1-0", 1000) == b"id: 1-0\nretry: 1000\ndata: \n\n"

@@ -9,7 +9,7 @@ from mcpwrap.core.http import status_codes
     ("code", "method", "status"),
     [
         (-32601, "tools/call", 404),
-        (-32601, "server/discover", 400),  # from it agents learn that a server is of an older era
+        (-32601, "server/discover", 400),  # by it agents recognize a server of an older era
         (-32020, "tools/call", 400),
         (-32021, "tools/call", 400),
         (-32022, "server/discover", 400),

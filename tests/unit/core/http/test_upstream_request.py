@@ -37,7 +37,7 @@ def request(method: str, params: Json = None) -> Json:
         ("tools/list", {"name": "x"}, None),
     ],
 )
-def test_its_name_is_that_of_what_it_is_about(method: str, params: Json, name: str | None) -> None:
+def test_the_name_is_that_of_the_target(method: str, params: Json, name: str | None) -> None:
     assert read(request(method, params)).name == name
 
 
@@ -48,7 +48,7 @@ def test_its_name_is_that_of_what_it_is_about(method: str, params: Json, name: s
         (
             request("initialize", {"_meta": ENVELOPE}),
             HandshakeStep.OTHER,
-        ),  # a modern one shakes no hands
+        ),  # the modern era has no handshake
         ({"jsonrpc": "2.0", "method": "notifications/initialized"}, HandshakeStep.INITIALIZED),
         (request("ping"), HandshakeStep.OTHER),
     ],
@@ -57,7 +57,7 @@ def test_which_step_of_the_handshake_it_is(message: Json, step: HandshakeStep) -
     assert read(message).step is step
 
 
-def test_who_answers_asks_nothing() -> None:
+def test_a_response_has_no_request() -> None:
     line = read({"jsonrpc": "2.0", "id": 3, "result": {}})
     assert line.is_answer()
     assert line.method_by_id == {}
@@ -79,14 +79,14 @@ def test_who_answers_asks_nothing() -> None:
         ({"_meta": 1}, {"_meta": 1}, None),
     ],
 )
-def test_the_tag_is_taken_off(params: Json, bare: Json, headers: dict[str, str] | None) -> None:
+def test_the_tag_is_removed(params: Json, bare: Json, headers: dict[str, str] | None) -> None:
     line = read(request("tools/call", params))
     assert json.loads(line.body) == request("tools/call", bare)
     assert line.param_headers == headers
     assert line.tagged == (() if headers is None else (1,))
 
 
-def test_a_batch_is_taken_apart() -> None:
+def test_a_batch_is_parsed() -> None:
     tag: Json = {"_meta": {"mcpwrap/headers": {}}}
     answer: Json = {"jsonrpc": "2.0", "id": 9, "result": {}}
     line = read(
@@ -98,7 +98,7 @@ def test_a_batch_is_taken_apart() -> None:
 
 
 @pytest.mark.parametrize("text", [b"1", b'"x"', b"{", b"null"])
-def test_what_is_no_message_is_refused(text: bytes) -> None:
+def test_a_line_that_is_not_a_message_is_refused(text: bytes) -> None:
     with pytest.raises(NotJsonError):
         upstream_request.read(text)
 
@@ -112,15 +112,15 @@ def test_what_is_no_message_is_refused(text: bytes) -> None:
         ({"params": []}, {"params": []}),
     ],
 )
-def test_the_stream_is_told(params: dict[str, Json], tagged: Json) -> None:
+def test_a_message_is_tagged_with_its_stream(params: dict[str, Json], tagged: Json) -> None:
     assert in_band_tags.with_stream(params, 1) == tagged
 
 
 @pytest.mark.parametrize(
-    ("challenge", "is_told"),
+    ("challenge", "is_sent"),
     [("Bearer x", True), ("", False), ("Bearer\nx", False), ("x" * 3000, False)],
 )
-def test_a_challenge_is_told_if_it_can_be(challenge: str, is_told: bool) -> None:  # noqa: FBT001
+def test_a_challenge_is_sent_if_it_is_printable(challenge: str, is_sent: bool) -> None:  # noqa: FBT001
     told = in_band_tags.http_refusal(401, challenge)
-    expected: Json = {"status": 401, **({"www_authenticate": challenge} if is_told else {})}
+    expected: Json = {"status": 401, **({"www_authenticate": challenge} if is_sent else {})}
     assert told == {"mcpwrap/http": expected}

@@ -17,7 +17,7 @@ def begin(conversation: UpstreamSession, message: Json) -> Exchange:
 
 
 def hear(conversation: UpstreamSession, message: Json, exchange: Exchange | None = None) -> Json:
-    """Return what the agent hears: one message, or a list of them."""
+    """Return what the agent receives: one message, or a list of them."""
     lines = conversation.received(json.dumps(message).encode(), exchange)
     assert all(line.endswith(b"\n") for line in lines)
     heard: list[Json] = [json.loads(line) for line in lines]
@@ -41,7 +41,7 @@ def shaken(version: str = "2025-06-18") -> UpstreamSession:
     return conversation
 
 
-def test_each_request_has_one_answer() -> None:
+def test_each_request_has_one_response() -> None:
     conversation = shaken()
     exchange = begin(conversation, request(1))
     assert hear(conversation, result(1), exchange) == result(1)
@@ -51,24 +51,24 @@ def test_each_request_has_one_answer() -> None:
 
 
 @pytest.mark.parametrize("answered", ["1", 1.0, True, None, 2, "x" * 300])
-def test_an_answer_has_the_very_id(answered: Json) -> None:
+def test_a_response_has_the_same_id(answered: Json) -> None:
     conversation = shaken()
     exchange = begin(conversation, request(1))
     assert hear(conversation, result(answered), exchange) == []
     assert exchange.waiting == {1}
 
 
-def test_an_error_without_an_id_is_for_the_one_that_waits() -> None:
+def test_an_error_without_an_id_is_for_the_only_open_request() -> None:
     conversation = shaken()
     failure: dict[str, Json] = {"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "m"}}
     exchange = begin(conversation, request("a"))
     assert hear(conversation, failure, exchange) == {**failure, "id": "a"}
     assert hear(conversation, failure, exchange) == []
     batch = begin(conversation, [request("b"), request("c")])
-    assert hear(conversation, failure, batch) == []  # whose?
+    assert hear(conversation, failure, batch) == []  # of which request?
 
 
-def test_in_the_handshake_era_any_stream_may_bring_an_answer() -> None:
+def test_in_the_handshake_era_a_response_may_come_on_any_stream() -> None:
     conversation = shaken()
     begin(conversation, request(1))
     other = begin(conversation, request(2))
@@ -76,7 +76,7 @@ def test_in_the_handshake_era_any_stream_may_bring_an_answer() -> None:
     assert hear(conversation, result(2), None) == result(2)
 
 
-def test_since_2026_only_its_own_does() -> None:
+def test_since_2026_it_comes_on_its_own_stream_only() -> None:
     conversation = UpstreamSession()
     one = begin(conversation, request(1, meta={VERSION: "2026-07-28"}))
     other = begin(conversation, request(2, meta={VERSION: "2026-07-28"}))
@@ -88,7 +88,7 @@ def test_since_2026_only_its_own_does() -> None:
     assert hear(conversation, result(1), one) == result(1)
 
 
-def test_a_revision_that_is_no_text_is_none() -> None:
+def test_a_revision_that_is_not_a_text_is_ignored() -> None:
     conversation = UpstreamSession()
     exchange = begin(conversation, request(0, "initialize"))
     hear(conversation, result(0, {"protocolVersion": 3}), exchange)
@@ -104,7 +104,7 @@ def test_a_batch_without_requests_has_no_stream() -> None:
     assert hear(conversation, note, exchange) == note
 
 
-def test_what_a_tagged_stream_brings_after_its_answer_is_still_of_it() -> None:
+def test_a_tagged_stream_keeps_its_tag_after_the_response() -> None:
     conversation = shaken()
     exchange = begin(conversation, request(1, meta={"mcpwrap/headers": {}}))
     hear(conversation, result(1), exchange)
@@ -116,14 +116,14 @@ def test_what_a_tagged_stream_brings_after_its_answer_is_still_of_it() -> None:
     "text",
     [b"", b"x", b"[]", b"{}", b'{"error": "invalid_token"}', b'{"jsonrpc": "2.0", "error": {}}'],
 )
-def test_an_http_error_is_no_answer_unless_it_is_in_json_rpc(text: bytes) -> None:
+def test_an_http_error_is_a_response_only_in_json_rpc(text: bytes) -> None:
     conversation = shaken()
     exchange = begin(conversation, request(1))
     assert conversation.refused(text, exchange) == []
     assert exchange.waiting == {1}
 
 
-def test_an_http_error_in_json_rpc_is_for_all_that_wait() -> None:
+def test_an_http_error_in_json_rpc_is_for_all_open_requests() -> None:
     conversation = shaken("2025-03-26")
     exchange = begin(conversation, [request(1), request(2), request(3)])
     hear(conversation, result(2), exchange)
@@ -133,7 +133,7 @@ def test_an_http_error_in_json_rpc_is_for_all_that_wait() -> None:
     assert exchange.waiting == set()
 
 
-def test_an_id_that_is_in_use_again_is_of_the_later() -> None:
+def test_an_id_that_is_used_again_is_of_the_later_request() -> None:
     conversation = shaken()
     first, second = begin(conversation, request(1)), begin(conversation, request(1))
     conversation.drop(first)

@@ -27,7 +27,7 @@ from mcpwrap.core.http.www_authenticate import Challenge, read, without_addresse
         ('Digest scope="no"', Challenge()),
     ],
 )
-def test_what_a_header_says(header: str, challenge: Challenge) -> None:
+def test_a_header_is_parsed(header: str, challenge: Challenge) -> None:
     assert read([header]) == challenge
 
 
@@ -38,7 +38,7 @@ def test_the_first_of_several_headers_counts() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from('Bearer ,="\\scope\té')), max_size=3))
-def test_nothing_that_is_said_is_too_much(headers: list[str]) -> None:
+def test_no_header_makes_the_parser_fail(headers: list[str]) -> None:
     read(headers)
 
 
@@ -71,5 +71,5 @@ EVIL = 'resource_metadata="https://evil.example/x"'
         ("Bearer " + "x" * 4096, ""),
     ],
 )  # fmt: skip
-def test_an_agent_is_told_what_is_wrong_and_no_address(challenge: str, told: str) -> None:
+def test_an_agent_receives_the_error_and_no_address(challenge: str, told: str) -> None:
     assert without_addresses(challenge) == told
