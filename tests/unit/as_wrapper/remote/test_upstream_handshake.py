@@ -399,4 +399,4 @@ async def test_a_session_whose_id_no_header_holds_is_refused() -> None:
         return greeted(asked, session="\u00e9")
 
     async with server(handle) as there, agent(there.url) as alice:
-        assert "no header can hold" in (await alice.ask(HELLO))["error"]["message"]
+        assert "header cannot hold" in (await alice.ask(HELLO))["error"]["message"]
