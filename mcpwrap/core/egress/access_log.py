@@ -16,13 +16,13 @@ class EgressRow(msgspec.Struct, frozen=True, kw_only=True):
     """Row of the log: a destination and a rule. `mcpwrap egress --json` prints a list of these."""
 
     destination: str  # host:port, or address:port/protocol
-    rule: str  # `allowed`, or what refused it
+    rule: str  # `allowed`, or the rule that refused it
     is_refused: bool
     times: int
     last: float  # seconds since 1970; 0 where the kernel only counts
     why: str
-    fix: str  # what to write into the configuration; "" if nothing would help
-    allows: str  # the entry of `egress`, `direct` or `requests` that would; "" likewise
+    fix: str  # the remedy; "" without one
+    allows: str  # the entry of `egress`, `direct` or `requests` that would allow it, or ""
 
 
 class _SquidLine(msgspec.Struct):
@@ -54,71 +54,71 @@ class EgressEvent:
     times: int = 1
 
 
-# Squid escapes quotes, backslashes and the ends of lines, and writes other bytes as they came.
+# Squid escapes quotes, backslashes and the ends of lines, and writes other bytes as received.
 _RAW = re.compile(rb"[\x00-\x1f\x7f-\xff]")
-# From here on a line may be cut: Squid writes 8 KiB of one, and a URL has as much.
+# A line may be cut after this: Squid writes 8 KiB of a line, and a URL can be as long.
 _LONG = b',"url":"'
 _NO_PORT = {"-", "0"}
 _NO_ERROR = {"-", "ERR_NONE"}
-# Followed by a note that says how it ended.
+# Another event follows, with the outcome.
 _UNENDED = {"asked", "opened"}
 
 
 def from_squid(line: bytes) -> EgressEvent | None:
-    """Return what a line of Squid's log says; nothing if it is cut off or nobody's."""
-    said = _decoded(line)
-    if said is None or said.server == "-" or (said.host == "-" and said.port in _NO_PORT):
+    """Parse a line of Squid's log; None if it is cut off, or names no server or destination."""
+    entry = _decoded(line)
+    if entry is None or entry.server == "-" or (entry.host == "-" and entry.port in _NO_PORT):
         return None
-    rule, detail = said.rule, ""
-    if said.verdict == "ok":
-        # A tunnel has two lines: one before it is opened, with nothing in it, and one at its end.
-        is_ended = said.squid != "NONE_NONE"
+    rule, detail = entry.rule, ""
+    if entry.verdict == "ok":
+        # A tunnel has two lines: an empty one before it is opened, and one at its end.
+        is_ended = entry.squid != "NONE_NONE"
         rule = "allowed" if is_ended else "opened"
-        if said.error not in _NO_ERROR:
-            rule, detail = "no-answer", said.error
-    elif said.verdict == "-":  # it never came to a judgement
-        rule, detail = "not-served", said.error
+        if entry.error not in _NO_ERROR:
+            rule, detail = "no-answer", entry.error
+    elif entry.verdict == "-":  # no rule was evaluated
+        rule, detail = "not-served", entry.error
     elif rule == "no-request-rule":
-        detail = f"{said.method} {said.host}{_path(said.url)}"
+        detail = f"{entry.method} {entry.host}{_path(entry.url)}"
     elif rule == "sni-not-allowed":
-        detail = said.sni
+        detail = entry.sni
     elif rule == "private-address":
-        detail = said.address
+        detail = entry.address
     return EgressEvent(
-        at=said.t,
-        server=said.server,
-        destination=f"{_visible(said.host)}:{_visible(said.port)}",
+        at=entry.t,
+        server=entry.server,
+        destination=f"{_visible(entry.host)}:{_visible(entry.port)}",
         rule=_visible(rule),
         detail="" if detail == "-" else _visible(detail),
     )
 
 
 def from_front(line: bytes) -> EgressEvent | None:
-    """Return what a line of the front's events says; what Squid refused, Squid has noted itself."""
+    """Parse a line of the front's event log; None for a refusal that Squid's log has too."""
     try:
-        said = sni_front_log.decode(line)
+        event = sni_front_log.decode(line)
     except msgspec.MsgspecError:
         return None
-    host = _visible_again(said.host)
-    match said.event:
+    host = _visible_again(event.host)
+    match event.event:
         case "more":
             return None
         case "asked":
-            rule, place, detail = "asked", host, said.detail
+            rule, place, detail = "asked", host, event.detail
         case "refused":
-            if said.detail[:1].isdigit():  # the status of Squid's answer
+            if event.detail[:1].isdigit():  # the status of Squid's response
                 return None
-            rule, place, detail = "no-proxy", f"{host}:443", said.detail
+            rule, place, detail = "no-proxy", f"{host}:443", event.detail
         case "closed-early" as rule:
-            place, detail = f"{host}:443" if host else "port 443", said.detail
+            place, detail = f"{host}:443" if host else "port 443", event.detail
         case rule:
             place, detail = host or "port 443", ""
     detail = _visible_again(detail)
-    return EgressEvent(at=said.t, server=said.server, destination=place, rule=rule, detail=detail)
+    return EgressEvent(at=event.t, server=event.server, destination=place, rule=rule, detail=detail)
 
 
 def from_kernel(server: str, address: str, protocol: str, port: int, times: int) -> EgressEvent:
-    """Return what a count of the packet rules says."""
+    """Return the event for a counter of the packet rules."""
     place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     rule = "dns" if port == 53 else "past-squid" if protocol == "tcp" else "not-tcp"
     return EgressEvent(
@@ -133,7 +133,7 @@ def summary(notes: Iterable[EgressEvent]) -> list[EgressRow]:
         key = replace(note, at=0, times=0)
         before = merged.get(key, key)
         merged[key] = replace(note, at=max(note.at, before.at), times=note.times + before.times)
-    # A name that was asked for and then connected to says nothing of its own.
+    # A lookup that a connection followed is no row of its own.
     reached = {n.destination.rpartition(":")[0] for n in merged.values() if n.rule != "asked"}
     ended = {n.destination for n in merged.values() if n.rule not in _UNENDED}
     rows = [
@@ -145,7 +145,7 @@ def summary(notes: Iterable[EgressEvent]) -> list[EgressRow]:
 
 
 def row_of(note: EgressEvent) -> EgressRow:
-    """Return the row of one note alone."""
+    """Return the row of a single event."""
     why, fix, allows = advice(note.rule, note.destination, note.detail)
     return EgressRow(
         destination=note.destination,
@@ -160,7 +160,7 @@ def row_of(note: EgressEvent) -> EgressRow:
 
 
 def _decoded(line: bytes) -> _SquidLine | None:
-    """Return what is in a line, each byte that is not ASCII as the character of its number."""
+    """Decode a line; each byte that is not ASCII becomes the character of its number."""
     line = _RAW.sub(lambda raw: b"\\u%04x" % raw[0][0], line.strip())
     for text in (line, line.partition(_LONG)[0] + b"}"):
         with suppress(msgspec.MsgspecError):
@@ -169,18 +169,18 @@ def _decoded(line: bytes) -> _SquidLine | None:
 
 
 def _path(url: str) -> str:
-    """Return the path, which a cut-off line does not have; Squid leaves the `?` of a query."""
+    """Return the path, "" if the line is cut off before it; Squid keeps the `?` of a query."""
     _, scheme, rest = url.partition("://")
     _, _, path = rest.partition("?")[0].partition("/")
     return f"/{path}" if scheme else ""
 
 
 def _visible(untrusted: str) -> str:
-    """Return printable ASCII, so that nothing moves a terminal's cursor; dots say it was longer."""
+    """Return printable ASCII, which cannot move a terminal's cursor; a longer text ends in dots."""
     text = shown(untrusted.encode("latin-1", errors="replace"))
     return text if len(text) < MAX_NAME_CHARS else f"{text[:-3]}..."
 
 
 def _visible_again(from_front: str) -> str:
-    """Return the same of what the front has made visible before: its backslashes stay."""
+    """Do the same for a text that the front has already escaped: its backslashes stay."""
     return _visible(from_front).replace("\\x5c", "\\")

@@ -1,8 +1,8 @@
 """Reason and remedy for each egress refusal, and the configuration entry that would allow it.
 
-There is one line for each rule. An entry is pasted into the configuration, and a server chose its
-content. So it is an entry that config/value_parsers.py accepts, and it allows what was requested
-and no more: no `*`, no group.
+Each rule has one line. An operator pastes the entry into the configuration, and a server chose its
+content. So it is an entry that config/value_parsers.py accepts, and it allows only what was
+requested: no `*`, no group.
 """
 
 import re
@@ -10,59 +10,59 @@ from ipaddress import ip_address
 
 from mcpwrap.core.wire.sni_front_file import ADDRESSES
 
-# By rule: why, and what to do. {detail} is a request, a name or an address: see `EgressEvent`.
+# By rule: reason and remedy. {detail} is a request, a name or an address: see `EgressEvent`.
 _ADVICE = {
     "allowed": ("", ""),
-    "opened": ("a connection that has not ended", ""),
-    "no-answer": ("allowed, and did not answer ({detail})", "see if the host is up"),
-    "not-served": ("Squid could not serve it ({detail})", "see the certificate of the host"),
+    "opened": ("a connection that is still open", ""),
+    "no-answer": ("allowed, but the host did not answer ({detail})", "check that the host is up"),
+    "not-served": ("Squid could not serve it ({detail})", "check the certificate of the host"),
     "asked": (
-        "asked for by name, and not connected to",
+        "the name was looked up, and no connection followed",
         "a program that refuses loopback addresses needs `transparent = false`",
     ),
     "host-not-allowed": ("the host is not in `egress`", "add it to `egress`"),
-    "port-not-allowed": ("the host is in `egress`, and not with this port", "add it to `egress`"),
-    "plain-http": ("not https", "use https; for what has none, `direct`"),
+    "port-not-allowed": ("the host is in `egress`, but not with this port", "add it to `egress`"),
+    "plain-http": ("not https", "use https; for a host without https, use `direct`"),
     "private-address": (
-        "the name leads to {detail}, which is no part of the internet",
+        "the name resolves to {detail}, which is not a public address",
         "if that is wanted, add the address to `direct`",
     ),
     "sni-not-allowed": (
-        "inside TLS it asked for {detail}, not for the host that it named before",
-        "a certificate's name must be the host's; else list that name too",
+        "TLS in the tunnel requested {detail}, not the host of the tunnel",
+        "the name in TLS must be the host's name; if not, list that name too",
     ),
     "nested-connect": ("a tunnel inside the tunnel", ""),
-    "host-not-in-tunnel": ("asked in a tunnel to another host", ""),
+    "host-not-in-tunnel": ("a request in a tunnel to another host", ""),
     "ambiguous-path": ("a path that can be read in two ways (`..`, `//`, `%2f`, `%c0%ae`)", ""),
     "no-request-rule": ("no entry of `requests` has {detail}", "add it to `requests`"),
-    "manager": ("asked Squid about itself", ""),
+    "manager": ("a request to Squid's own management pages", ""),
     "no-sni": (
-        "TLS that names no host, so nobody can say where it leads",
-        "have the program use the proxy in HTTPS_PROXY",
+        "TLS without a server name, so the host is unknown",
+        "make the program use the proxy in HTTPS_PROXY",
     ),
     "not-tls": (
-        "not TLS on port 443, so nobody can say where it leads",
-        "have the program use the proxy in HTTPS_PROXY, or https",
+        "not TLS on port 443, so the host is unknown",
+        "make the program use the proxy in HTTPS_PROXY, or https",
     ),
-    "no-proxy": ("{detail}", "`mcpwrap doctor` says more"),
+    "no-proxy": ("{detail}", "see `mcpwrap doctor`"),
     "closed-early": ("closed {detail}", ""),
     "too-many": ("over 256 connections at a time", ""),
-    "dns": ("a resolver of its own", "none is needed: the proxy resolves names"),
+    "dns": ("a query to a DNS resolver", "not needed: the proxy resolves names"),
     "past-squid": ("a connection past the proxy", "if that is wanted, add it to `direct`"),
     "not-tcp": ("neither TCP nor through the proxy", ""),
 }
 _UNKNOWN = ("refused", "")
-_IS_ADDRESS = ("an address, and `egress` has names", "if that is wanted, add it to `direct`")
-_IS_NO_HOST = ("no name of a host", "")
-# Where the log does not say.
+_IS_ADDRESS = ("an address, but `egress` lists names", "if that is wanted, add it to `direct`")
+_IS_NO_HOST = ("not a host name", "")
+# For log lines without a detail.
 _NO_DETAIL = {"private-address": "an address", "sni-not-allowed": "no host"}
-# These are refused for good, unless what was asked for can be written as an entry.
+# These have a remedy only if the request can be written as an entry.
 _BY_ENTRY_ALONE = {"host-not-allowed", "port-not-allowed", "past-squid"}
 _HTTPS = "443"
 _MAX_HOST_CHARS = 253
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+(?=[a-z]){_LABEL}"
-# A method by its name: `*` is one that a server can send, and an entry with it allows all.
+# A method by its name: a server can send the method `*`, and an entry with that allows all.
 _REQUEST = re.compile(
     rf"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (?P<host>{_HOST})"
     r"(?!.*(?:\.\.|//))/[A-Za-z0-9._~!$&'()+,=:@/-]*"
@@ -71,7 +71,7 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 def advice(rule: str, place: str, detail: str) -> tuple[str, str, str]:
-    """Return why, what to do, and the entry that would allow it: a key and a value, or ""."""
+    """Return reason, remedy, and the entry that would allow it: a key and a value, or ""."""
     allows = _entry(rule, place, detail)
     why, fix = _ADVICE.get(rule, _UNKNOWN)
     if rule == "host-not-allowed" and allows.startswith("direct "):
@@ -105,7 +105,10 @@ def _egress(host: str, port: str) -> str:
 
 
 def _direct(host: str, port: str) -> str:
-    """Name an address in its one spelling, unless it is nobody's, a wrapper's or IPv4 as IPv6."""
+    """Return the entry for an address in its normal form.
+
+    An unspecified or multicast address, a wrapper's address and IPv4 as IPv6 have no entry.
+    """
     is_v6 = host.startswith("[") and host.endswith("]")
     try:
         address = ip_address(host[1:-1] if is_v6 else host)

@@ -1,7 +1,7 @@
 """Synthetic DNS answers (a sinkhole): every host has the address of the front (RFC 1035).
 
 Nothing is forwarded, so no name that a server looks up leaves the machine. There are no HTTPS
-records either (RFC 9460), and with them no keys for Encrypted Client Hello.
+records (RFC 9460), so there are no keys for Encrypted Client Hello.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from ipaddress import IPv4Address
 from mcpwrap.core.egress.host_names import is_host_name, shown
 
 MAX_QUERY_BYTES = 4096  # what resolvers announce for EDNS; a query has 300 at most
-TTL_S = 30  # short: whoever keeps an answer longer keeps it past a change of the configuration
+TTL_S = 30  # short: a cached answer may outlive a change of the configuration
 _HEADER_BYTES = 12
 _RESPONSE, _RD, _RA, _CD = 0x8000, 0x0100, 0x0080, 0x0010
 _MAX_NAME_BYTES = 255
-_MAX_LABEL_BYTES = 63  # a longer one is a pointer, of which a question has none to point to
+_MAX_LABEL_BYTES = 63  # a longer one is a pointer, and a question has nothing to point to
 _TYPE_A, _TYPE_OPT, _CLASS_IN = 1, 41, 1
 _POINTER_TO_QUESTION = b"\xc0\x0c"
 _OUR_UDP_BYTES = 1232  # DNS Flag Day 2020; our answers are far below the 512 of plain DNS
@@ -34,7 +34,7 @@ class _Rcode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """Response to send, and the requested name as printable ASCII; "" if there was none."""
+    """Response to send, and the requested name as printable ASCII; "" without a question."""
 
     packet: bytes
     asked: str
@@ -43,7 +43,7 @@ class DnsReply:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Question of a query. `raw` is as it came: some resolvers compare its capitals with theirs."""
+    """Question of a query. `raw` is as received: some resolvers compare its case with theirs."""
 
     raw: bytes
     name: bytes
@@ -56,13 +56,13 @@ class _MalformedError(ValueError):
 
 
 def answer(untrusted: bytes, address: IPv4Address) -> DnsReply | None:
-    """Answer one query: an A record with `address` for every host, and nothing else for any.
+    """Answer one query: each host has an A record with `address`, and no other record.
 
-    Nothing at all is said to what is no query, so that two resolvers cannot keep each other busy.
+    A packet that is not a query gets no response, so that two resolvers cannot loop.
     """
     if len(untrusted) < _HEADER_BYTES or untrusted[2] & 0x80:
         return None
-    if untrusted[2] & 0x78:  # the opcode: no plain query
+    if untrusted[2] & 0x78:  # the opcode: not a standard query
         return DnsReply(_packet(untrusted, _Rcode.NOT_IMPLEMENTED), "", is_host=False)
     try:
         question, end = _read_question(untrusted)
@@ -71,12 +71,12 @@ def answer(untrusted: bytes, address: IPv4Address) -> DnsReply | None:
         return DnsReply(_packet(untrusted, _Rcode.FORMAT_ERROR), "", is_host=False)
     is_host = is_host_name(question.name.decode("ascii", errors="replace").lower())
     rcode = _judge(question, edns_version, is_host=is_host)
-    is_told = rcode == _Rcode.NO_ERROR and question.kind == _TYPE_A
+    has_record = rcode == _Rcode.NO_ERROR and question.kind == _TYPE_A
     packet = _packet(
         untrusted,
         rcode,
         question=question.raw,
-        record=_a_record(address) if is_told else b"",
+        record=_a_record(address) if has_record else b"",
         opt=b"" if edns_version is None else _opt_record(rcode),
     )
     return DnsReply(packet, shown(question.name), is_host=is_host)
@@ -91,7 +91,7 @@ def _judge(question: _Question, edns_version: int | None, *, is_host: bool) -> _
 
 
 def _read_question(untrusted: bytes) -> tuple[_Question, int]:
-    """Return the one question, and where it ends."""
+    """Return the only question, and its end."""
     counts = [_number(untrusted, at) for at in (4, 6, 8)]
     if counts != [1, 0, 0]:
         raise _MalformedError
@@ -107,7 +107,7 @@ def _read_question(untrusted: bytes) -> tuple[_Question, int]:
         raise _MalformedError
     raw = untrusted[_HEADER_BYTES:end]
     kind, class_ = _number(untrusted, at + 1), _number(untrusted, at + 3)
-    # A dot inside of a label is no boundary, and must not look like one.
+    # A dot inside a label is not a boundary, and must not look like one.
     name = b".".join(label.replace(b".", b"\0") for label in labels)
     return _Question(raw, name, kind, class_), end
 
@@ -115,7 +115,7 @@ def _read_question(untrusted: bytes) -> tuple[_Question, int]:
 def _read_edns(untrusted: bytes, start: int) -> int | None:
     """Return the version in the OPT record that may follow the question (RFC 6891 section 6.1.2).
 
-    Another record would be a signature (RFC 8945): we have no key, and could not answer it.
+    Another record would be a signature (RFC 8945), for which the front has no key.
     """
     count = _number(untrusted, 10)
     if count == 0 and len(untrusted) == start:
@@ -131,8 +131,8 @@ def _read_edns(untrusted: bytes, start: int) -> int | None:
 def _packet(
     query: bytes, rcode: _Rcode, *, question: bytes = b"", record: bytes = b"", opt: bytes = b""
 ) -> bytes:
-    kept = _number(query, 2) & (_RD | _CD | 0x7800)
-    flags = _RESPONSE | kept | _RA | (rcode & 0xF)
+    copied = _number(query, 2) & (_RD | _CD | 0x7800)
+    flags = _RESPONSE | copied | _RA | (rcode & 0xF)
     counts = (bool(question), bool(record), 0, bool(opt))
     header = query[:2] + flags.to_bytes(2, "big") + b"".join(n.to_bytes(2, "big") for n in counts)
     return header + question + record + opt

@@ -24,13 +24,13 @@ class TunnelEstablished:
 
 @dataclass(frozen=True, slots=True)
 class TunnelRefused:
-    """Result: the proxy opens no tunnel, by rule or because the host cannot be reached."""
+    """Result: the proxy opens no tunnel, by a rule or because it cannot reach the host."""
 
     status: int
     reason: str  # printable ASCII
 
     def is_by_rule(self) -> bool:
-        """Say whether the proxy does not let us, and not: the host cannot be reached."""
+        """Return whether a rule of the proxy refused the tunnel, not an unreachable host."""
         return 400 <= self.status < 500
 
 
@@ -43,12 +43,12 @@ Reply = HeadIncomplete | TunnelEstablished | TunnelRefused | NotHttp
 
 
 def request(host: str) -> bytes:
-    """Return the request for port 443 of a host, whose name has been checked."""
+    """Return the request for port 443 of a host; the caller has validated its name."""
     return f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode("ascii")
 
 
 def reply(untrusted: bytes) -> Reply:
-    """Return what the proxy's answer says, of which there may be only the beginning."""
+    """Parse the proxy's response, of which there may be only the beginning."""
     head, end, rest = untrusted.partition(_END)
     if len(head) > MAX_HEAD_BYTES:
         return NotHttp()
@@ -58,6 +58,6 @@ def reply(untrusted: bytes) -> Reply:
     if found is None:
         return NotHttp()
     status = int(found[1])
-    if 200 <= status < 300:  # a body's length would be none (RFC 9112 section 6.3)
+    if 200 <= status < 300:  # such a response has no body (RFC 9112 section 6.3)
         return TunnelEstablished(rest)
     return TunnelRefused(status, shown(found[2] or b""))

@@ -1,7 +1,7 @@
 """Server name (SNI) in the ClientHello of a TLS connection (RFC 8446 section 4.1.2).
 
-The name decides nothing here: it is passed to Squid, and Squid parses the message again. With
-Encrypted Client Hello it is the outer name: where the connection goes, not what is said there.
+The front decides nothing by the name: it passes it to Squid, which parses the message again. With
+Encrypted Client Hello it is the outer name: that of the host that the connection goes to.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mcpwrap.core.egress.host_names import is_host_name, shown
 
 MAX_HELLO_BYTES = 32 * 1024  # a browser sends 2 KiB; OpenSSL as a server takes up to 128
-MAX_RECORDS = 64  # one is usual, and each that a sender adds costs us another look
+MAX_RECORDS = 64  # one is usual, and each further record costs another pass
 _RECORD_HEADER_BYTES = 5
 _MAX_RECORD_BYTES = 2**14  # RFC 8446 section 5.1
 _HANDSHAKE, _MAJOR_VERSION = 22, 3
@@ -20,7 +20,7 @@ _SERVER_NAME, _HOST_NAME = 0, 0  # RFC 6066 section 3
 
 @dataclass(frozen=True, slots=True)
 class HelloIncomplete:
-    """Result: more bytes are needed, `total_bytes` in all; always more than there were."""
+    """Result: more bytes are needed, `total_bytes` in all; always more than were given."""
 
     total_bytes: int
 
@@ -44,21 +44,21 @@ class NoName:
     """Result: a ClientHello without a valid host name."""
 
     why: str
-    shown: str = ""  # what it says instead, as printable ASCII
+    shown: str = ""  # the invalid name, as printable ASCII
 
 
 Hello = HelloIncomplete | ServerName | NotTls | NoName
 
 
 class _BrokenError(ValueError):
-    """Malformed ClientHello, as by a length that leads out of its vector."""
+    """Malformed ClientHello, for example a length that exceeds its vector."""
 
 
 def read(untrusted: bytes | bytearray) -> Hello:
-    """Return what the beginning of a connection says. More bytes never change a refusal.
+    """Parse the beginning of a connection. More bytes never change a refusal.
 
-    Costs at most a copy of `MAX_HELLO_BYTES`, and a caller who waits for what `HelloIncomplete`
-    asks calls it at most twice a record.
+    The cost is at most a copy of `MAX_HELLO_BYTES`. A caller that waits for the `total_bytes` of
+    `HelloIncomplete` calls this at most twice for each record.
     """
     match _reassemble(untrusted):
         case bytearray() as message:
@@ -68,7 +68,7 @@ def read(untrusted: bytes | bytearray) -> Hello:
 
 
 def _reassemble(untrusted: bytes | bytearray) -> bytearray | HelloIncomplete | NotTls:
-    """Return the whole ClientHello without the records that it came in."""
+    """Return the whole ClientHello, without its record layer."""
     message = bytearray()
     start = 0
     for _ in range(MAX_RECORDS):
@@ -91,11 +91,11 @@ def _reassemble(untrusted: bytes | bytearray) -> bytearray | HelloIncomplete | N
 
 
 def _wrong_with_record(header: bytes) -> str:
-    """Return what is wrong with as much of a record's header as there is; "" if nothing is."""
+    """Return the flaw of a record's header, which may be incomplete; "" without a flaw."""
     if header and header[0] != _HANDSHAKE:
-        return f"begins with '{shown(header[:1])}', and no TLS handshake does"
+        return f"begins with '{shown(header[:1])}', which does not begin a TLS handshake"
     if len(header) > 1 and header[1] != _MAJOR_VERSION:
-        return "is of no version of TLS"
+        return "has an unknown version of TLS"
     if len(header) == _RECORD_HEADER_BYTES:
         length = int.from_bytes(header[3:], "big")
         if length == 0 or length > _MAX_RECORD_BYTES:
@@ -120,7 +120,7 @@ def _is_whole(message: bytearray) -> bool:
 
 
 class _Reader:
-    """Parser that takes fields from the front of a vector."""
+    """Parser that takes fields from the beginning of a vector."""
 
     def __init__(self, untrusted: bytes) -> None:
         self._rest = untrusted
@@ -144,24 +144,24 @@ def _judge(message: bytes) -> ServerName | NotTls | NoName:
         lists = [data for kind, data in _extensions(message) if kind == _SERVER_NAME]
         if not lists:
             return NoName("names no host")
-        if len(lists) > 1:  # two readers could pick two
+        if len(lists) > 1:  # two readers could pick different ones
             return NoName("has more than one server_name")
         untrusted_name = _only_name(lists[0])
     except _BrokenError:
         return NotTls("its ClientHello is malformed")
     name = untrusted_name.lower().decode("ascii", errors="replace")
     if not is_host_name(name):
-        return NoName("names what is no host", shown(untrusted_name))
+        return NoName("names an invalid host", shown(untrusted_name))
     return ServerName(name)
 
 
 def _extensions(message: bytes) -> list[tuple[int, bytes]]:
-    """Return type and data of each extension; types we do not know, GREASE among them, too."""
+    """Return type and data of each extension, also of unknown types such as GREASE."""
     hello = _Reader(message[_MESSAGE_HEADER_BYTES:])
     hello.take(2 + 32)  # version, random
     for length_bytes in (1, 2, 1):  # session, cipher suites, compression
         hello.vector(length_bytes)
-    if hello.is_empty():  # TLS 1.0 knew no extensions
+    if hello.is_empty():  # TLS 1.0 has no extensions
         return []
     fields = _Reader(hello.vector(2))
     found = []
@@ -174,7 +174,7 @@ def _extensions(message: bytes) -> list[tuple[int, bytes]]:
 
 
 def _only_name(server_name: bytes) -> bytes:
-    """Return the one name of a server_name extension: there is no other type than host_name."""
+    """Return the only name of a server_name extension; host_name is its only type."""
     extension = _Reader(server_name)
     names = _Reader(extension.vector(2))
     kind = names.take(1)[0]

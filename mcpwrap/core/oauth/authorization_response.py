@@ -10,31 +10,32 @@ _PLAIN = re.compile(r"[!-~]+")
 _ERROR_CODE = re.compile(r"[a-z_]{1,64}")
 _WORDS_BY_ERROR = {
     "access_denied": "access was denied in the browser",
-    "invalid_scope": "it does not give out the scopes that were asked for",
-    "unauthorized_client": "it does not let mcpwrap log in this way",
+    "invalid_scope": "it does not grant the requested scopes",
+    "unauthorized_client": "it does not allow mcpwrap to log in this way",
     "server_error": "it has failed",
-    "temporarily_unavailable": "it has no time just now",
+    "temporarily_unavailable": "it is temporarily unavailable",
 }
 
 
 def expect_own(query: str, *, issuer: str, names_itself: bool) -> None:
-    """Refuse an answer that is cut, doubled or another authorization server's.
+    """Refuse a response that is malformed, has a parameter twice, or is from another issuer.
 
-    `names_itself` is what it has promised: to say `iss` in each answer (RFC 9207). What it says
-    counts in any case. State and code are for the library that asked.
+    `names_itself` is whether the authorization server promises `iss` in each response (RFC 9207).
+    An `iss` that is there is checked in any case. State and code are checked by the library that
+    sent the request.
 
     Raises:
-        OAuthError: with what is wrong; nothing of the answer may be used.
+        OAuthError: with the reason; no part of the response may be used.
     """
     if len(query) > MAX_CHARS or not _PLAIN.fullmatch(query):
-        raise OAuthError("what the browser brought back is no answer of an authorization server")
+        raise OAuthError("the browser did not return a response of an authorization server")
     pairs = parse_qsl(query, keep_blank_values=True)
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):  # RFC 6749 section 3.1
-        raise OAuthError("the answer says something twice")
+        raise OAuthError("the response has a parameter more than once")
     issuers = [value for name, value in pairs if name == "iss"]
     if issuers != [issuer] and (issuers or names_itself):
-        raise OAuthError("the answer is not from the authorization server that was asked")
+        raise OAuthError("the response is not from the authorization server of this login")
 
 
 def refusal(error: str) -> str:
@@ -42,4 +43,4 @@ def refusal(error: str) -> str:
     words = _WORDS_BY_ERROR.get(error)
     if words:
         return words
-    return f"it says {error}" if _ERROR_CODE.fullmatch(error) else "it refuses"
+    return f"its error is {error}" if _ERROR_CODE.fullmatch(error) else "it gave no valid reason"

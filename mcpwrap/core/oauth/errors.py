@@ -2,7 +2,7 @@
 
 
 class OAuthError(Exception):
-    """Refusal or invalid data of the authorization server, or of the path that leads to it."""
+    """Refusal by the authorization server, invalid data from it, or failure to reach it."""
 
 
 class NotLoggedInError(OAuthError):
@@ -10,6 +10,6 @@ class NotLoggedInError(OAuthError):
 
 
 def not_logged_in(name: str, why: str = "") -> NotLoggedInError:
-    """Return what an agent is told when a person has to log in to the server `name`."""
+    """Return the error for an agent when a person has to log in to the server `name`."""
     because = f" ({why})" if why else ""
     return NotLoggedInError(f"not logged in{because}: `mcpwrap login {name}`")

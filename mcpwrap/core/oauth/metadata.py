@@ -1,4 +1,4 @@
-"""OAuth metadata discovery: RFC 9728 of a server, then RFC 8414 of its authorization server."""
+"""OAuth metadata discovery: of a server (RFC 9728), then of its authorization server (RFC 8414)."""
 
 import re
 from typing import TypeVar
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[!-~]{1,4096}")
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """Protected resource metadata (RFC 9728 section 2), as far as it is used."""
+    """Fields of protected resource metadata (RFC 9728 section 2) that mcpwrap uses."""
 
     resource: str
     authorization_servers: list[str] | None = None
@@ -24,7 +24,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True):
-    """Authorization server metadata, as far as it is used.
+    """Fields of authorization server metadata that mcpwrap uses.
 
     Sources: RFC 8414 section 2, RFC 9207 section 3 and client id metadata.
     """
@@ -40,13 +40,13 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
     client_id_metadata_document_supported: bool | None = None
 
     def expect_sound(self, asked: str) -> None:
-        """Refuse metadata of another issuer, without https, or of one that does not know PKCE.
+        """Refuse metadata of another issuer, with a URL that is not https, or without PKCE.
 
         Raises:
-            OAuthError: with what is wrong. RFC 8414 section 3.3; MCP wants S256 to be listed.
+            OAuthError: with the reason. RFC 8414 section 3.3; MCP requires S256 to be listed.
         """
         if self.issuer.removesuffix("/") != asked.removesuffix("/"):
-            raise OAuthError(f"{host(asked)} says that it is another authorization server")
+            raise OAuthError(f"the metadata of {host(asked)} names another authorization server")
         for url in (
             self.authorization_endpoint,
             self.token_endpoint,
@@ -56,18 +56,18 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
             if url is not None:
                 expect_https(url)
         if "S256" not in (self.code_challenge_methods_supported or ()):
-            raise OAuthError(f"{host(asked)} does not say that it knows PKCE with S256")
+            raise OAuthError(f"the metadata of {host(asked)} does not list PKCE with S256")
 
 
 def resource_urls(url: str) -> list[str]:
-    """Return where a server describes itself, most exact first, if it did not say where."""
+    """Return the URLs of a server's metadata, most specific first, for a server that named none."""
     origin, path = _cut(url)
     exact = [f"{origin}{_RESOURCE}{path}"] if path else []
     return [*exact, f"{origin}{_RESOURCE}"]
 
 
 def issuer_urls(issuer: str) -> list[str]:
-    """Return where an authorization server describes itself. Source: MCP, authorization."""
+    """Return the URLs of an authorization server's metadata. Source: MCP, authorization."""
     origin, path = _cut(issuer)
     if not path:
         return [f"{origin}{_OAUTH}", f"{origin}{_OPENID}"]
@@ -80,45 +80,45 @@ def origin_of(url: str) -> str:
 
 
 def host(url: str) -> str:
-    """Return the host of a URL, with its port if that is none of https."""
+    """Return the host of a URL, with its port if the URL has one."""
     return urlsplit(url).netloc
 
 
 def expect_https(url: str) -> None:
-    """Refuse what is no plain https URL.
+    """Refuse a URL that is malformed, not https, or has a fragment or a user name.
 
     Raises:
-        OAuthError: it is none. The text holds no more of it than its host.
+        OAuthError: with the reason. The text has no more of the URL than its host.
     """
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise OAuthError("an address of the authorization server is no URL") from None
+        raise OAuthError("a URL of the authorization server is malformed") from None
     if not _PLAIN.fullmatch(url) or not has_host or parts.fragment or "@" in parts.netloc:
-        raise OAuthError("an address of the authorization server is no URL that can be used")
+        raise OAuthError("a URL of the authorization server is not one that can be used")
     if parts.scheme != "https":
-        raise OAuthError(f"{parts.netloc} is not reached by https")
+        raise OAuthError(f"a URL of {parts.netloc} is not https")
 
 
 def read_resource(text: bytes, url: str) -> Resource:
-    """Return what describes the server at `url`.
+    """Parse the metadata of the server at `url`.
 
     Raises:
-        OAuthError: it is no such description, or that of another server (RFC 9728 section 3.3).
+        OAuthError: it is malformed, or for another server (RFC 9728 section 3.3).
     """
     found = _decode(text, Resource, host(url))
     expect_https(found.resource)
     if not _is_for(found.resource, url):
-        raise OAuthError(f"{host(url)} describes another server than itself")
+        raise OAuthError(f"the metadata of {host(url)} is for another server")
     return found
 
 
 def read_issuer(text: bytes, asked: str) -> Issuer:
-    """Return what describes an authorization server.
+    """Parse the metadata of the authorization server `asked`.
 
     Raises:
-        OAuthError: it is no such description, or one that may not be used.
+        OAuthError: it is malformed, or fails `Issuer.expect_sound`.
     """
     found = _decode(text, Issuer, host(asked))
     found.expect_sound(asked)
@@ -126,7 +126,7 @@ def read_issuer(text: bytes, asked: str) -> Issuer:
 
 
 def _is_for(resource: str, url: str) -> bool:
-    """Say whether a description is that of a URL: of it, or of a folder that it is in."""
+    """Return whether a resource is the URL, or a folder above it."""
     (origin, path), (own_origin, own_path) = _cut(resource), _cut(url)
     return origin == own_origin and f"{own_path}/".startswith(f"{path}/")
 
@@ -141,4 +141,4 @@ def _decode(text: bytes, kind: type[T], whose: str) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise OAuthError(f"{whose} describes itself in a way that cannot be read") from None
+        raise OAuthError(f"the metadata of {whose} cannot be read") from None

@@ -237,10 +237,16 @@ def test_a_proxy_that_is_down_is_logged(world: World) -> None:
 
 
 NO_HOST = [
-    (b"GET / HTTP/1.1\r\nHost: a.b\r\n\r\n", b"", "not-tls", "", "begins with 'G', and no TLS "),
-    (b"\x80", b"", "not-tls", "", r"begins with '\x80', and no TLS handshake does"),
+    (b"GET / HTTP/1.1\r\nHost: a.b\r\n\r\n", b"", "not-tls", "", "begins with 'G', which does "),
+    (b"\x80", b"", "not-tls", "", r"begins with '\x80', which does not begin a TLS handshake"),
     (real(None), MISSING_EXTENSION, "no-sni", "", "names no host"),
-    (records(message(sni(b"a\x1b.b"))), MISSING_EXTENSION, "no-sni", r"a\x1b.b", "names what is"),
+    (
+        records(message(sni(b"a\x1b.b"))),
+        MISSING_EXTENSION,
+        "no-sni",
+        r"a\x1b.b",
+        "names an invalid",
+    ),
 ]
 
 

@@ -72,19 +72,17 @@ def test_the_store_is_sealed_and_its_owners_alone(there: World) -> None:
         (lambda query: with_(query, state="x" * 64), "does not belong to this login"),
         (lambda query: with_(query, state=""), "does not belong to this login"),
         (lambda query: with_(query, iss="https://evil.example"), "not from the authorization"),
-        (
-            lambda query: with_(query, iss=""),
-            "not from the authorization",
-        ),  # the metadata promised one
-        (lambda query: f"{query}&state=x", "twice"),
-        (lambda query: f"{query}&code=x", "twice"),
+        # The metadata promised one.
+        (lambda query: with_(query, iss=""), "not from the authorization"),
+        (lambda query: f"{query}&state=x", "more than once"),
+        (lambda query: f"{query}&code=x", "more than once"),
         (lambda query: with_(query, code=""), "does not belong to this login"),
         (lambda query: with_(query, code="of-another-login"), "invalid_grant"),
         (lambda query: with_(query, code="", error="access_denied"), "denied in the browser"),
-        (lambda query: with_(query, code="", error="<b>"), "it refuses"),
-        (lambda _: "", "no answer"),
-        (lambda _: "a\u00e9", "no answer"),
-        (lambda _: "x" * 20_000, "no answer"),
+        (lambda query: with_(query, code="", error="<b>"), "it gave no valid reason"),
+        (lambda _: "", "did not return a response"),
+        (lambda _: "a\u00e9", "did not return a response"),
+        (lambda _: "x" * 20_000, "did not return a response"),
     ],
 )
 def test_an_answer_that_is_not_to_this_login_is_refused(
@@ -144,7 +142,7 @@ def test_metadata_of_another_issuer_is_refused(there: World) -> None:
 
 def test_metadata_of_another_server_is_refused(there: World) -> None:
     there.server.ways.resource = "https://bank.example/mcp"
-    assert "another server than itself" in why(there.log_in())
+    assert "is for another server" in why(there.log_in())
     there.server.ways.resource = there.server.base  # for all URLs below it
     assert isinstance(there.log_in(), LoginDone)
     assert there.server.asked[-1]["resource"] == there.server.base

@@ -1,4 +1,4 @@
-"""Egress requests of a server, merged from three logs, in which it can neither hide nor forge."""
+"""Egress requests of a server, merged from three logs; a server can neither hide nor forge one."""
 
 import pytest
 from hypothesis import given
@@ -83,7 +83,7 @@ def test_lines_of_squid_are_read() -> None:
         b"null",
         b"[]",
         b"{}",
-        ENDED[20:],  # the end of what was written before the log was opened
+        ENDED[20:],  # the end of a line that began before the log was opened
         NOT_ALLOWED[:60],  # and its host
         line(server="-"),
         line(host="-", port="-", url="error:transaction-end-before-headers"),
@@ -91,14 +91,14 @@ def test_lines_of_squid_are_read() -> None:
         line(t="soon"),
     ],
 )
-def test_what_says_nothing_is_left_out(raw: bytes) -> None:
+def test_a_line_without_a_request_is_left_out(raw: bytes) -> None:
     assert from_squid(raw) is None
 
 
 ASKED_FOR = [
     ({"verdict": "ok", "error": "ERR_NONE"}, "allowed", ""),
     ({"verdict": "ok", "error": "ERR_CONNECT_FAIL"}, "no-answer", "ERR_CONNECT_FAIL"),
-    # A tunnel that was never opened has one line alone.
+    # A tunnel that was never opened has only one line.
     (
         {"verdict": "ok", "error": "ERR_DNS_FAIL", "squid": "NONE_NONE"},
         "no-answer",
@@ -114,22 +114,20 @@ ASKED_FOR = [
 ]
 REQUESTS = [
     ("https://a.test/v1/x", "GET a.test/v1/x"),
-    ("https://a.test/v1/x?", "GET a.test/v1/x"),  # strip_query_terms leaves the mark
+    ("https://a.test/v1/x?", "GET a.test/v1/x"),  # strip_query_terms keeps the question mark
     ("https://a.test/?u=https://b.test/", "GET a.test/"),
     ("https://a.test", "GET a.test/"),
     ("https://a.test/https://b.test/", "GET a.test/https://b.test/"),
     ('https://a.test/"]', 'GET a.test/"]'),
     ("https://a.test/\n[x]", r"GET a.test/\x0a[x]"),
-    ("https://a.test/\\x0a", r"GET a.test/\x5cx0a"),  # no two look the same
+    ("https://a.test/\\x0a", r"GET a.test/\x5cx0a"),  # two different texts are shown differently
     (b"https://a.test/\xff\x01\x7f", r"GET a.test/\xff\x01\x7f"),
     ("https://a.test/ü", r"GET a.test/\xc3\xbc"),
 ]
 
 
 @pytest.mark.parametrize(("fields", "rule", "detail"), ASKED_FOR)
-def test_a_rule_has_the_detail_that_it_is_about(
-    fields: dict[str, str], rule: str, detail: str
-) -> None:
+def test_the_detail_of_each_rule(fields: dict[str, str], rule: str, detail: str) -> None:
     note = squid(**fields)
     assert (note.rule, note.detail) == (rule, detail)
 
@@ -140,7 +138,7 @@ def test_a_request_is_its_method_host_and_path(url: str | bytes, detail: str) ->
 
 
 HOSTS = [
-    ("-", "-:443"),  # a host that is called so is no missing one
+    ("-", "-:443"),  # a host with this name is not a missing host
     ("[2001:db8::1]", "[2001:db8::1]:443"),
     ('a"b', 'a"b:443'),
     ("a\\", r"a\x5c:443"),
@@ -163,13 +161,13 @@ def test_a_host_is_shown_whatever_is_in_it(host: str | bytes, place: str) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 100, 8000])
-def test_a_url_too_long_for_the_log_hides_nothing(size: int) -> None:
+def test_a_url_too_long_for_the_log_hides_no_request(size: int) -> None:
     url = "https://a.test/" + "a" * 8000
     note = from_squid(line(rule="no-request-rule", url=url)[: 200 + size])
     assert note is not None
     assert (note.server, note.destination) == ("git", "a.test:443")
     assert note.rule == "no-request-rule"
-    assert row_of(note).allows == ""  # a path that is not whole allows others too
+    assert row_of(note).allows == ""  # an entry with a truncated path would allow others too
 
 
 @given(st.binary(), st.binary(), st.binary(), st.integers(0, 400))
@@ -199,15 +197,15 @@ EVENTS: list[tuple[FrontEventKind, str, str, tuple[str, str, str] | None]] = [
     ("asked", "a.test", "", ("a.test", "asked", "")),
     ("asked", r"a\x00b", "no name of a host", (r"a\x00b", "asked", "no name of a host")),
     ("no-sni", "", "names no host", ("port 443", "no-sni", "")),
-    ("no-sni", "192.0.2.1", "names what is no host", ("192.0.2.1", "no-sni", "")),
-    ("not-tls", "", "begins with 'G', and no TLS does", ("port 443", "not-tls", "")),
+    ("no-sni", "192.0.2.1", "names an invalid host", ("192.0.2.1", "no-sni", "")),
+    ("not-tls", "", "begins with 'G', which does not", ("port 443", "not-tls", "")),
     ("too-many", "", "", ("port 443", "too-many", "")),
     ("more", "", "9 more", None),
-    ("refused", "a.test", "403 Forbidden", None),  # Squid's own line has the rule
+    ("refused", "a.test", "403 Forbidden", None),  # Squid's own log has the rule
     (
         "refused",
         "a.test",
-        "the proxy cannot be asked: Connection refused",  # so it has no line
+        "the proxy cannot be asked: Connection refused",  # so Squid has no line
         ("a.test:443", "no-proxy", "the proxy cannot be asked: Connection refused"),
     ),
     (
@@ -217,7 +215,7 @@ EVENTS: list[tuple[FrontEventKind, str, str, tuple[str, str, str] | None]] = [
         ("port 443", "closed-early", "before its ClientHello was whole"),
     ),
     ("closed-early", "a.test", "by the host", ("a.test:443", "closed-early", "by the host")),
-    # The front has made these harmless; should it ever not, they are all the same.
+    # The front escapes these; if it ever did not, they would still be harmless.
     ("asked", "\x1b[2J\n\u202e", "", (r"\x1b[2J\x0a?", "asked", "")),
     ("asked", "a" * 300, "", ("a" * 250 + "...", "asked", "")),
 ]
@@ -233,7 +231,7 @@ def test_events_of_the_front_are_read(
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", b'{"t":1,"server":"git","event":"new"}'])
-def test_what_is_no_event_is_left_out(raw: bytes) -> None:
+def test_a_malformed_event_is_left_out(raw: bytes) -> None:
     assert from_front(raw) is None
 
 
@@ -266,7 +264,7 @@ def note(destination: str, rule: str, at: float = 1, detail: str = "") -> Egress
     return EgressEvent(at=at, server="git", destination=destination, rule=rule, detail=detail)
 
 
-def test_the_same_is_one_row_and_the_latest_is_last() -> None:
+def test_equal_requests_are_one_row_and_the_latest_is_last() -> None:
     assert rows(*map(from_squid, (PLAIN, ENDED, OPENED, ENDED, NOT_ALLOWED))) == [
         ("api.good.test:443", "allowed", 2, 1795326279.511),
         ("other.test:443", "host-not-allowed", 1, 1795326279.589),
@@ -296,7 +294,7 @@ REACHED = [
 
 
 @pytest.mark.parametrize(("noted", "left"), REACHED)
-def test_a_name_that_was_connected_to_was_not_only_asked_for(
+def test_a_lookup_that_a_connection_followed_has_no_row(
     noted: list[tuple[str, str]], left: list[str]
 ) -> None:
     assert sorted(row.rule for row in summary(note(*each) for each in noted)) == left
@@ -311,14 +309,14 @@ def test_a_name_that_was_connected_to_was_not_only_asked_for(
         ("asked", False),
         ("host-not-allowed", True),
         ("no-proxy", True),
-        ("-", True),  # nobody judged it, and last.conf refused it
+        ("-", True),  # no rule matched, and last.conf refused it
     ],
 )
-def test_what_is_refused(rule: str, is_refused: bool) -> None:  # noqa: FBT001
+def test_which_rules_are_refusals(rule: str, is_refused: bool) -> None:  # noqa: FBT001
     assert row_of(note("a.test:443", rule)).is_refused is is_refused
 
 
-def test_a_row_is_written_for_machines() -> None:
+def test_a_row_as_json() -> None:
     row = row_of(note("a.test:443", "host-not-allowed", 5))
     assert row == EgressRow(
         destination="a.test:443",

@@ -15,7 +15,7 @@ ENTRIES = [
     ("port-not-allowed", "other.test:8443", "egress other.test:8443"),
     ("host-not-allowed", f"{LONGEST}:443", f"egress {LONGEST}"),
     ("host-not-allowed", f"a{LONGEST}:443", ""),
-    # What can be asked for, and would be read as more than was asked for.
+    # A request for these is possible, and an entry of the same text would allow more.
     ("host-not-allowed", "*.other.test:443", ""),
     ("host-not-allowed", "@npm:443", ""),
     ("host-not-allowed", "npm:443", ""),
@@ -29,7 +29,7 @@ ENTRIES = [
     ("host-not-allowed", 'a.test", "b.test:443', ""),
     ("host-not-allowed", "{entry}:443", ""),
     ("host-not-allowed", "", ""),
-    # `egress` takes names alone.
+    # `egress` takes only names.
     ("host-not-allowed", "203.0.113.5:443", "direct 203.0.113.5:443"),
     ("host-not-allowed", "[2001:DB8:0::1]:443", "direct [2001:db8::1]:443"),
     ("host-not-allowed", "[2001:db8::1]:0", ""),
@@ -39,14 +39,14 @@ ENTRIES = [
     ("host-not-allowed", "127.1:443", ""),
     ("host-not-allowed", "0x7f.1:443", ""),
     ("host-not-allowed", "2130706433:443", ""),
-    ("host-not-allowed", "127.77.0.1:3128", ""),  # another wrapper's way out
+    ("host-not-allowed", "127.77.0.1:3128", ""),  # another wrapper's egress address
     ("host-not-allowed", "[::ffff:127.77.0.1]:3128", ""),
     ("host-not-allowed", "[::203.0.113.5]:443", ""),
     ("host-not-allowed", "0.0.0.0:443", ""),
     ("host-not-allowed", "[::]:443", ""),
     ("host-not-allowed", "[::1]:5432", "direct [::1]:5432"),
     ("host-not-allowed", "224.0.0.251:5353", ""),
-    ("private-address", "db.test:5432", ""),  # Squid does not note the address of what it refuses
+    ("private-address", "db.test:5432", ""),  # Squid does not log the address of a refused request
     ("plain-http", "api.test:80", ""),
     ("sni-not-allowed", "api.test:443", ""),
     ("allowed", "api.test:443", ""),
@@ -55,7 +55,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize(("rule", "place", "allows"), ENTRIES)
-def test_an_entry_is_what_was_asked_for(rule: str, place: str, allows: str) -> None:
+def test_an_entry_is_the_destination(rule: str, place: str, allows: str) -> None:
     assert advice(rule, place, "")[2] == allows
 
 
@@ -70,7 +70,7 @@ DETAILS = [
     ("no-request-rule", "a.test:443", "GET a.test/v1/x", "requests GET a.test/v1/x"),
     ("no-request-rule", "a.test:443", "DELETE a.test/", "requests DELETE a.test/"),
     ("no-request-rule", "a.test:443", "GET a.test", ""),
-    # A server can ask for exactly these, and an entry of the same text allows any.
+    # A server can request exactly these, and an entry of the same text allows any.
     ("no-request-rule", "a.test:443", "* a.test/v1/x", ""),
     ("no-request-rule", "a.test:443", "GET a.test/*", ""),
     ("no-request-rule", "a.test:443", "GET,POST a.test/", ""),
@@ -91,7 +91,7 @@ DETAILS = [
 
 
 @pytest.mark.parametrize(("rule", "place", "detail", "allows"), DETAILS)
-def test_an_entry_is_what_was_noted(rule: str, place: str, detail: str, allows: str) -> None:
+def test_an_entry_is_the_logged_detail(rule: str, place: str, detail: str, allows: str) -> None:
     assert advice(rule, place, detail)[2] == allows
 
 
@@ -107,7 +107,7 @@ paths = st.from_regex(r"/[!-~]{0,20}", fullmatch=True) | st.text()
 
 
 @given(st.sampled_from(RULES), asked_hosts, ports, methods, paths)
-def test_every_entry_is_one_that_the_configuration_takes(
+def test_every_entry_is_one_that_the_configuration_accepts(
     rule: str, host: str, port: str, method: str, path: str
 ) -> None:
     place, request = f"{host}:{port}", f"{method} {host}{path}"
@@ -136,28 +136,28 @@ WHYS = [
         "host-not-allowed",
         "203.0.113.5:443",
         "",
-        "an address, and `egress` has names",
+        "an address, but `egress` lists names",
         "if that is wanted, add it to `direct`",
     ),
     (
         "private-address",
         "a.test:443",
         "",
-        "the name leads to an address, which is no part of the internet",
+        "the name resolves to an address, which is not a public address",
         "if that is wanted, add the address to `direct`",
     ),
     (
         "sni-not-allowed",
         "a.test:443",
         "",
-        "inside TLS it asked for no host, not for the host that it named before",
-        "a certificate's name must be the host's; else list that name too",
+        "TLS in the tunnel requested no host, not the host of the tunnel",
+        "the name in TLS must be the host's name; if not, list that name too",
     ),
     ("past-squid", "127.77.0.1:1/tcp", "127.77.0.1:1", "a connection past the proxy", ""),
-    ("asked", "a.test", "no name of a host", "no name of a host", ""),
+    ("asked", "a.test", "no name of a host", "not a host name", ""),
     ("closed-early", "port 443", "", "closed", ""),
     ("something new", "a.test:443", "", "refused", ""),
-    # What a server says is no template.
+    # A server's text is not a template.
     (
         "no-request-rule",
         "a.test:443",
@@ -170,5 +170,5 @@ WHYS = [
 
 
 @pytest.mark.parametrize(("rule", "place", "detail", "why", "fix"), WHYS)
-def test_what_is_told(rule: str, place: str, detail: str, why: str, fix: str) -> None:
+def test_reason_and_remedy(rule: str, place: str, detail: str, why: str, fix: str) -> None:
     assert advice(rule, place, detail)[:2] == (why, fix)

@@ -49,14 +49,14 @@ def told(packet: bytes) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize("name", [b"api.example.com", b"localhost", b"a_b.example", b"a" * 63])
-def test_every_host_is_here(name: bytes) -> None:
+def test_every_host_has_the_address(name: bytes) -> None:
     found = ask(header() + question(name))
     expected = b"\xab\xcd" + struct.pack(">5H", 0x8180, 1, 1, 0, 0) + question(name)
     expected += b"\xc0\x0c" + struct.pack(">HHIH", A, IN, TTL_S, 4) + bytes([127, 77, 1, 2])
     assert found == DnsReply(expected, name.decode(), is_host=True)
 
 
-def test_a_question_comes_back_in_its_own_capitals() -> None:
+def test_a_question_is_returned_in_its_own_case() -> None:
     found = ask(header() + question(b"ApI.eXample.com"))
     assert question(b"ApI.eXample.com") in found.packet
     assert (found.asked, found.is_host) == ("ApI.eXample.com", True)
@@ -85,7 +85,7 @@ def test_no_host_has_such_a_name(name: bytes, shown: str) -> None:
     assert (found.asked, found.is_host) == (shown, False)
 
 
-def test_a_dot_inside_of_a_label_is_no_boundary() -> None:
+def test_a_dot_inside_a_label_is_not_a_boundary() -> None:
     found = ask(header() + b"\5a.b.c\0" + struct.pack(">HH", A, IN))
     assert told(found.packet) == (NO_SUCH_NAME, 1, 0, 0)
     assert found.asked == r"a\x00b\x00c"
@@ -121,7 +121,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("query", MALFORMED)
-def test_a_malformed_query_is_told_so(query: bytes) -> None:
+def test_a_malformed_query_gets_a_format_error(query: bytes) -> None:
     found = ask(query)
     assert told(found.packet) == (FORMAT_ERROR, 0, 0, 0)
     assert (found.asked, found.is_host) == ("", False)
@@ -132,7 +132,7 @@ def test_the_longest_name_is_answered() -> None:
 
 
 @pytest.mark.parametrize("flags", [0x2000, 0x2800, 0x7800])  # NOTIFY, UPDATE, the last
-def test_what_is_no_plain_query_is_not_implemented(flags: int) -> None:
+def test_other_opcodes_are_not_implemented(flags: int) -> None:
     packet = ask(header(flags) + question(b"a.b")).packet
     assert told(packet) == (NOT_IMPLEMENTED, 0, 0, 0)
     assert struct.unpack(">H", packet[2:4])[0] & 0x7800 == flags
@@ -141,12 +141,12 @@ def test_what_is_no_plain_query_is_not_implemented(flags: int) -> None:
 @pytest.mark.parametrize(
     "untrusted", [b"", header()[:11], header(RESPONSE) + question(b"a.b"), b"\xff" * 12]
 )
-def test_nothing_is_said_to_what_is_no_query(untrusted: bytes) -> None:
+def test_a_packet_that_is_not_a_query_gets_no_response(untrusted: bytes) -> None:
     assert answer(untrusted, HERE) is None
 
 
 @pytest.mark.parametrize("flags", [QUERY, RD, RD | CD, RD | 0x0020 | 0x0400 | 0x0200])
-def test_only_what_a_resolver_hands_back_is_handed_back(flags: int) -> None:
+def test_only_the_flags_that_a_resolver_copies_are_copied(flags: int) -> None:
     packet = ask(header(flags) + question(b"a.b")).packet
     assert struct.unpack(">H", packet[2:4])[0] == 0x8080 | (flags & (RD | CD))
 
@@ -158,7 +158,7 @@ def test_edns_is_answered_with_edns(data: bytes) -> None:
     assert packet.endswith(b"\0" + struct.pack(">HHIH", OPT, 1232, 0, 0))
 
 
-def test_a_later_edns_is_told_our_version() -> None:
+def test_a_later_edns_gets_our_version() -> None:
     packet = ask(header(counts=(1, 0, 0, 1)) + question(b"a.b") + edns(version=1)).packet
     assert told(packet) == (NO_ERROR, 1, 0, 1)  # its upper bits are in the OPT record: 16
     assert packet.endswith(b"\0" + struct.pack(">HHBBHH", OPT, 1232, 1, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""Valid host names, and the display of all other names."""
+"""Valid host names, and the display of all other texts."""
 
 import string
 
@@ -23,7 +23,7 @@ LONGEST = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])
         LONGEST,
     ],
 )
-def test_a_host_may_be_called_so(name: str) -> None:
+def test_a_valid_host_name(name: str) -> None:
     assert is_host_name(name)
 
 
@@ -57,7 +57,7 @@ def test_a_host_may_be_called_so(name: str) -> None:
         LONGEST + "e",
     ],
 )
-def test_no_host_is_called_so(name: str) -> None:
+def test_an_invalid_host_name(name: str) -> None:
     assert not is_host_name(name)
 
 
@@ -68,10 +68,10 @@ def test_no_host_is_called_so(name: str) -> None:
         (b" ~", " ~"),
         (b"\x1b[2J", r"\x1b[2J"),
         (b"\xe2\x80\xae", r"\xe2\x80\xae"),
-        (rb"\x1b", r"\x5cx1b"),  # what is shown is never what was written out
+        (rb"\x1b", r"\x5cx1b"),  # an escape and the same text written out are shown differently
     ],
 )
-def test_what_no_terminal_obeys_is_shown(raw: bytes, text: str) -> None:
+def test_a_text_is_shown_without_control_characters(raw: bytes, text: str) -> None:
     assert shown(raw) == text
 
 

@@ -16,7 +16,7 @@ from mcpwrap.core.egress.http_connect import (
 )
 
 
-def test_a_host_is_asked_for_by_name() -> None:
+def test_a_host_is_requested_by_name() -> None:
     expected = b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n"
     assert request("a.example") == expected
 
@@ -40,14 +40,14 @@ REPLIES: list[tuple[bytes, Reply]] = [
 
 
 @pytest.mark.parametrize(("untrusted", "meaning"), REPLIES)
-def test_an_answer_is_understood(untrusted: bytes, meaning: Reply) -> None:
+def test_a_response_is_parsed(untrusted: bytes, meaning: Reply) -> None:
     assert reply(untrusted) == meaning
 
 
 @pytest.mark.parametrize(
     ("status", "is_by_rule"), [(403, True), (407, True), (399, False), (502, False), (503, False)]
 )
-def test_a_rule_is_told_from_a_host_that_is_not_there(status: int, *, is_by_rule: bool) -> None:
+def test_a_rule_is_distinguished_from_an_unreachable_host(status: int, *, is_by_rule: bool) -> None:
     assert TunnelRefused(status, "").is_by_rule() == is_by_rule
 
 

@@ -36,11 +36,13 @@ FOUND = [
     records(NAMED, 2),
     records(NAMED, 7),
     records(message(GREASE + sni(HOST.encode()) + GREASE)),
-    records(message(ECH_OUTER + sni(HOST.encode()))),  # the outer name: where the connection goes
+    records(
+        message(ECH_OUTER + sni(HOST.encode()))
+    ),  # the outer name, of the host that the connection goes to
     records(message(sni(b"API.Example.COM"))),
     records(message(sni(HOST.encode()) + extension(41, bytes(MAX_HELLO_BYTES - 400)))),
     records(NAMED) + b"\x14\3\3\0\1\1early data",
-    records(NAMED + b"\2"),  # the rest of a record is not ours to judge
+    records(NAMED + b"\2"),  # the rest of a record is not checked
 ]
 
 
@@ -50,10 +52,10 @@ def test_the_name_is_found(untrusted: bytes) -> None:
 
 
 NOT_TLS = [
-    (b"GET / HTTP/1.1\r\n", "begins with 'G', and no TLS handshake does"),
-    (b"\x80\x2e\1\3\1", r"begins with '\x80', and no TLS handshake does"),  # SSL 2.0
-    (b"\x15\3\3\0\2\2\x28", r"begins with '\x15', and no TLS handshake does"),
-    (b"\x16\2", "is of no version of TLS"),
+    (b"GET / HTTP/1.1\r\n", "begins with 'G', which does not begin a TLS handshake"),
+    (b"\x80\x2e\1\3\1", r"begins with '\x80', which does not begin a TLS handshake"),  # SSL 2.0
+    (b"\x15\3\3\0\2\2\x28", r"begins with '\x15', which does not begin a TLS handshake"),
+    (b"\x16\2", "has an unknown version of TLS"),
     (b"\x16\3\1\0\0", "has a record of 0 bytes"),
     (b"\x16\3\1\x40\1", "has a record of 16385 bytes"),
     (b"\x16\3\1\xff\xff", "has a record of 65535 bytes"),
@@ -61,12 +63,15 @@ NOT_TLS = [
     (records(b"\1\0\x80\1"), "its ClientHello is longer than 32768 bytes"),
     (records(b"\1\xff\xff\xff"), "its ClientHello is longer than 32768 bytes"),
     (records(NAMED[:MAX_RECORDS], 1), "its ClientHello is in more than 64 records"),
-    (records(NAMED, 40)[:45] + b"\x17", r"begins with '\x17', and no TLS handshake does"),
+    (
+        records(NAMED, 40)[:45] + b"\x17",
+        r"begins with '\x17', which does not begin a TLS handshake",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("untrusted", "why"), NOT_TLS)
-def test_what_is_not_tls_is_seen_at_once(untrusted: bytes, why: str) -> None:
+def test_a_connection_without_tls_is_detected_at_once(untrusted: bytes, why: str) -> None:
     assert read(untrusted) == NotTls(why)
 
 
@@ -82,7 +87,7 @@ MALFORMED = [
     message(extension(0, vector(b"\0\0\5ab"))),
     message(extension(0, vector(b"\0" + vector(b"a.b")) + b"\0")),
     message(extension(0, vector(b"\0" + vector(b"a.b") + b"\0" + vector(b"c.d")))),
-    message(sni(HOST.encode(), kind=1)),  # RFC 6066 knows no other type
+    message(sni(HOST.encode(), kind=1)),  # RFC 6066 defines no other type
 ]
 
 
@@ -98,7 +103,7 @@ NO_HOST = [
     (b"a.b.", "a.b."),  # RFC 6066: without a dot at the end
     (b"a..b", "a..b"),
     (b"a.b\0.c", r"a.b\x00.c"),
-    (b"a b\r\nHost: c", r"a b\x0d\x0aHost: c"),  # no second line in our own request
+    (b"a b\r\nHost: c", r"a b\x0d\x0aHost: c"),  # which must not add a line to our request
     (b"b\xfccher.example", r"b\xfccher.example"),
     (b"a.b:443", "a.b:443"),
     (b"*.example.com", "*.example.com"),
@@ -107,8 +112,8 @@ NO_HOST = [
 
 
 @pytest.mark.parametrize(("name", "shown"), NO_HOST)
-def test_a_name_that_no_host_has_is_refused(name: bytes, shown: str) -> None:
-    assert read(records(message(sni(name)))) == NoName("names what is no host", shown)
+def test_an_invalid_host_name_is_refused(name: bytes, shown: str) -> None:
+    assert read(records(message(sni(name)))) == NoName("names an invalid host", shown)
 
 
 @pytest.mark.parametrize("extensions", [None, b"", GREASE])
@@ -134,7 +139,7 @@ def test_every_beginning_needs_more(whole: bytes) -> None:
                 pytest.fail(f"{end} bytes are {other}")
 
 
-def test_who_waits_for_what_is_needed_asks_twice_a_record() -> None:
+def test_a_caller_that_waits_calls_twice_for_each_record() -> None:
     whole, end, asked = records(NAMED, 3), 0, 0
     while isinstance(found := read(whole[:end]), HelloIncomplete):
         end, asked = found.total_bytes, asked + 1
@@ -164,7 +169,7 @@ def test_more_bytes_change_no_decision(untrusted: bytes, more: bytes) -> None:
 
 
 @given(st.integers(1, 200), st.from_regex(r"[a-z]{1,20}(\.[a-z]{1,20}){0,4}", fullmatch=True))
-def test_the_cut_into_records_does_not_matter(record_bytes: int, host: str) -> None:
+def test_the_division_into_records_does_not_matter(record_bytes: int, host: str) -> None:
     hello = message(sni(host.encode()))
     untrusted = records(hello, record_bytes)
     is_few = len(hello) <= record_bytes * MAX_RECORDS

@@ -66,7 +66,7 @@ def _head(method: str, target: str, **changes: str | None) -> RequestHead:
         ("POST", "/mcp", {"Content_Type": "application/json; charset=utf-8"}, 0),
         ("POST", "/mcp", {"Content_Type": "Application/JSON"}, 0),
         ("POST", "/mcp", {"Content_Type": None}, 415),
-        ("POST", "/mcp", {"Content_Type": "text/plain"}, 415),  # a page can send it without a preflight
+        ("POST", "/mcp", {"Content_Type": "text/plain"}, 415),  # a page can send it unasked
         ("POST", "/mcp", {"Content_Type": "application/json-seq"}, 415),
         ("POST", "/mcp", {"Content_Encoding": "gzip"}, 415),
         ("POST", "/mcp", {"Upgrade": "websocket"}, 400),

@@ -1,4 +1,4 @@
-"""Authorization response that a browser brings back."""
+"""Authorization response that a browser returns with."""
 
 import pytest
 
@@ -17,16 +17,16 @@ OWN = "https%3A%2F%2Fas.example"
         ("code=a&state=b", True, "not from"),
         ("code=a&iss=", False, "not from"),
         ("code=a&iss=https://evil.example", False, "not from"),
-        (f"code=a&iss={OWN}%2F", True, "not from"),  # to the letter: RFC 9207 section 2.4
-        (f"iss={OWN}&iss={OWN}", True, "twice"),
-        ("code=a&code=", False, "twice"),
-        ("", False, "no answer"),
-        ("code=a b", False, "no answer"),
-        ("code=\u00e9", False, "no answer"),
-        ("x" * (MAX_CHARS + 1), False, "no answer"),
+        (f"code=a&iss={OWN}%2F", True, "not from"),  # an exact comparison: RFC 9207 section 2.4
+        (f"iss={OWN}&iss={OWN}", True, "more than once"),
+        ("code=a&code=", False, "more than once"),
+        ("", False, "did not return a response"),
+        ("code=a b", False, "did not return a response"),
+        ("code=\u00e9", False, "did not return a response"),
+        ("x" * (MAX_CHARS + 1), False, "did not return a response"),
     ],
 )
-def test_which_answers_are_of_whom_was_asked(
+def test_which_responses_are_of_the_issuer(
     *, query: str, names_itself: bool, why: str | None
 ) -> None:
     if why is None:
@@ -40,11 +40,11 @@ def test_which_answers_are_of_whom_was_asked(
     ("error", "words"),
     [
         ("access_denied", "access was denied in the browser"),
-        ("interaction_required", "it says interaction_required"),
-        ("\x1b[2J", "it refuses"),
-        ("a" * 65, "it refuses"),
-        ("", "it refuses"),
+        ("interaction_required", "its error is interaction_required"),
+        ("\x1b[2J", "it gave no valid reason"),
+        ("a" * 65, "it gave no valid reason"),
+        ("", "it gave no valid reason"),
     ],
 )
-def test_why_it_refuses(error: str, words: str) -> None:
+def test_the_meaning_of_an_error_code(error: str, words: str) -> None:
     assert refusal(error) == words

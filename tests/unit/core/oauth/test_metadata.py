@@ -31,7 +31,7 @@ GOOD: dict[str, object] = {
         ),
     ],
 )
-def test_where_a_server_describes_itself(url: str, places: list[str]) -> None:
+def test_the_urls_of_a_servers_metadata(url: str, places: list[str]) -> None:
     assert metadata.resource_urls(url) == [f"https://a.example{place}" for place in places]
 
 
@@ -52,7 +52,7 @@ def test_where_a_server_describes_itself(url: str, places: list[str]) -> None:
         ),
     ],
 )
-def test_where_an_authorization_server_describes_itself(issuer: str, places: list[str]) -> None:
+def test_the_urls_of_an_authorization_servers_metadata(issuer: str, places: list[str]) -> None:
     assert metadata.issuer_urls(issuer) == [f"https://a.example{place}" for place in places]
 
 
@@ -70,26 +70,28 @@ def test_where_an_authorization_server_describes_itself(issuer: str, places: lis
         ("https://a.example:8443/mcp", "https://a.example/mcp", False),
     ],
 )
-def test_whom_a_description_is_of(*, resource: str, url: str, is_for: bool) -> None:
+def test_the_server_that_metadata_is_for(*, resource: str, url: str, is_for: bool) -> None:
     text = json.dumps({"resource": resource, "authorization_servers": ["https://b.example"]})
     if is_for:
         assert metadata.read_resource(text.encode(), url).resource == resource
         return
-    with pytest.raises(OAuthError, match="another server than itself"):
+    with pytest.raises(OAuthError, match="is for another server"):
         metadata.read_resource(text.encode(), url)
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"\xff", b'{"resource": 5}'])
-def test_what_describes_nothing_is_refused(text: bytes) -> None:
-    with pytest.raises(OAuthError, match=r"a\.example describes itself in a way"):
+def test_malformed_metadata_is_refused(text: bytes) -> None:
+    with pytest.raises(OAuthError, match=r"metadata of a\.example cannot be read"):
         metadata.read_resource(text, "https://a.example/")
 
 
-def test_a_good_issuer_is_taken() -> None:
+def test_a_valid_issuer_is_accepted() -> None:
     text = json.dumps(GOOD).encode()
     found = metadata.read_issuer(text, "https://as.example")
     assert found.token_endpoint == "https://as.example/token"
-    assert metadata.read_issuer(text, "https://as.example/") == found  # a slash is no other
+    assert (
+        metadata.read_issuer(text, "https://as.example/") == found
+    )  # a slash at the end makes no difference
 
 
 @pytest.mark.parametrize(
@@ -98,18 +100,18 @@ def test_a_good_issuer_is_taken() -> None:
         ("issuer", "https://evil.example", "another authorization server"),
         ("issuer", "https://as.example/t", "another authorization server"),
         ("issuer", None, "cannot be read"),
-        ("token_endpoint", "http://as.example/token", "not reached by https"),
-        ("authorization_endpoint", "javascript:alert(1)", "no URL"),
-        ("authorization_endpoint", "https://as.example/\x1b", "no URL"),
-        ("registration_endpoint", "https://me@as.example/", "no URL"),
-        ("revocation_endpoint", "https://as.example/#x", "no URL"),
-        ("revocation_endpoint", "https://[x/", "no URL"),
-        ("token_endpoint", "https://as.example:0/", "no URL"),
-        ("token_endpoint", "https:///token", "no URL"),
+        ("token_endpoint", "http://as.example/token", "is not https"),
+        ("authorization_endpoint", "javascript:alert(1)", "not one that can be used"),
+        ("authorization_endpoint", "https://as.example/\x1b", "not one that can be used"),
+        ("registration_endpoint", "https://me@as.example/", "not one that can be used"),
+        ("revocation_endpoint", "https://as.example/#x", "not one that can be used"),
+        ("revocation_endpoint", "https://[x/", "malformed"),
+        ("token_endpoint", "https://as.example:0/", "not one that can be used"),
+        ("token_endpoint", "https:///token", "not one that can be used"),
         ("code_challenge_methods_supported", ["plain"], "PKCE"),
         ("code_challenge_methods_supported", None, "PKCE"),
     ],
 )
-def test_an_issuer_that_is_not_as_it_has_to_be(field: str, value: object, why: str) -> None:
+def test_an_invalid_issuer_is_refused(field: str, value: object, why: str) -> None:
     with pytest.raises(OAuthError, match=why):
         metadata.read_issuer(json.dumps({**GOOD, field: value}).encode(), "https://as.example")

@@ -1,4 +1,4 @@
-"""Stored login: it opens for its server alone, with its key, and unchanged."""
+"""Stored login: it is unsealed only for its server, with its key, and unchanged."""
 
 import base64
 
@@ -23,7 +23,7 @@ KEPT = StoredLogin(
 )
 
 
-def test_it_comes_back_as_it_was() -> None:
+def test_a_stored_login_is_read_as_it_was_written() -> None:
     assert token_store.take(token_store.put(KEPT, "a", KEY, NONCE), "a", KEY) == KEPT
 
 
@@ -51,7 +51,7 @@ def test_another_server_or_key_does_not_open_it(name: str, key: str) -> None:
         token_store.take(token_store.put(KEPT, "a", KEY, NONCE), name, key)
 
 
-def test_what_another_version_has_kept_is_said() -> None:
+def test_the_file_of_another_version_is_reported() -> None:
     sealed = aead.seal(b'{"format":2}', b"k" * 32, nonce=NONCE, bound=("oauth tokens", "a")).hex()
     with pytest.raises(SealError, match="another version"):
         token_store.take(sealed, "a", KEY)
@@ -60,19 +60,19 @@ def test_what_another_version_has_kept_is_said() -> None:
 @pytest.mark.parametrize(
     ("expires_at", "now_s", "is_fresh", "is_over"),
     [
-        (0.0, 5000.0, True, False),  # nobody has said when
+        (0.0, 5000.0, True, False),  # the expiry is not known
         (1000.0, 1000.0 - EARLY_S - 1, True, False),
         (1000.0, 1000.0 - EARLY_S, False, False),
         (1000.0, 1000.0, False, True),
     ],
 )
-def test_when_a_token_ends(
+def test_when_a_token_expires(
     *, expires_at: float, now_s: float, is_fresh: bool, is_over: bool
 ) -> None:
     tokens = Tokens(access="t", expires_at=expires_at)
     assert (tokens.is_fresh(now_s), tokens.is_over(now_s)) == (is_fresh, is_over)
 
 
-def test_what_is_given_is_read_as_it_was_written() -> None:
+def test_the_wrappers_file_is_read_as_it_was_written() -> None:
     given = OAuthSessionFile(name="a", key=KEY, store="/x", scopes=("a",), client_id="me")
     assert read_oauth_session_file(msgspec.json.encode(given)) == given
