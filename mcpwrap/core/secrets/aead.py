@@ -1,8 +1,8 @@
 """Authenticated encryption (AEAD) of a value, bound to the context that it is sealed for.
 
 Only the holder of the key opens it, and only in the same context. XChaCha20-Poly1305 of libsodium:
-a random nonce of 24 bytes is safe to draw, and the context of a value (server, key, version, …) is
-authenticated with it. Source: draft-irtf-cfrg-xchacha-03.
+its nonce of 24 bytes is long enough to be random, and the context of a value (server, key, version,
+…) is authenticated with it. Source: draft-irtf-cfrg-xchacha-03.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ class SealError(ValueError):
 
 
 def seal(value: bytes, key: bytes, *, nonce: bytes, bound: tuple[str, ...]) -> bytes:
-    """Return nonce and ciphertext. `nonce` is fresh from the system's random source each time."""
+    """Return nonce and ciphertext. `nonce` is new random bytes of the system for each call."""
     sealed = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(value, _aad(bound), nonce, key)
     return nonce + sealed
 
@@ -40,10 +40,10 @@ def unseal(sealed: bytes, key: bytes, *, bound: tuple[str, ...]) -> bytes:
 
 
 def key_id(key: bytes) -> str:
-    """Return a name for a key that tells nothing of it: 16 hexadecimal digits."""
+    """Return a name for a key that reveals nothing about it: 16 hexadecimal digits."""
     return hashlib.blake2b(key, digest_size=8, person=b"mcpwrap key id").hexdigest()
 
 
 def _aad(bound: tuple[str, ...]) -> bytes:
-    """Return the bound texts as bytes, no two lists alike: none of them holds a NUL."""
+    """Return the bound texts as bytes, different for each list: no text has a NUL."""
     return "\0".join(("mcpwrap 1", *bound)).encode()

@@ -1,7 +1,7 @@
 """Secrets at rest: one sealed file each, and the list of the versions that were set.
 
-`/var/lib/mcpwrap/sealed/NAME/KEY.sealed` is for root alone. `/var/lib/mcpwrap/secrets.json` is
-readable by everybody: it has names and versions, and no value.
+Only root can read `/var/lib/mcpwrap/sealed/NAME/KEY.sealed`. Every account can read
+`/var/lib/mcpwrap/secrets.json`: it has names and versions, and no value.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.wire.secret_index import SecretVersion
 
 FORMAT = 1
-# One environment variable may have 128 KiB (execve(2)); a pipe holds 64.
+# One environment variable may have 128 KiB (execve(2)); a pipe holds 64 KiB.
 MAX_SECRET_BYTES = 32 * 1024
 
 
@@ -53,14 +53,14 @@ def put(value: str, label: Label, store_key: bytes, nonce: bytes) -> SealedSecre
 
 
 def take(stored: SealedSecretFile, key_by_id: Mapping[str, bytes]) -> str:
-    """Return the value of a secret.
+    """Unseal the value of a secret.
 
     Raises:
-        SealError: the store has no such key, or the file is not as it was written.
+        SealError: the store does not have the key, or the file is not as it was written.
     """
     store_key = key_by_id.get(stored.sealed_with)
     if store_key is None:
-        raise SealError("sealed with another store key than this machine's")
+        raise SealError("sealed with a store key that is not this machine's")
     bound = _bound(Label(stored.name, stored.key, stored.version), stored.sealed_with)
     return aead.unseal(unhex(stored.ciphertext), store_key, bound=bound).decode()
 
@@ -69,7 +69,7 @@ def last_set(setting: SecretVersion | None) -> int:
     """Return the version that was set last.
 
     Raises:
-        SealError: none was, or it was removed since.
+        SealError: the secret was never set, or it was removed.
     """
     if setting is None or not setting.is_set:
         raise SealError("it is not set")
@@ -77,13 +77,13 @@ def last_set(setting: SecretVersion | None) -> int:
 
 
 def expect(stored: SealedSecretFile, name: str, key: str, last_version: int) -> None:
-    """Refuse a file that lies where another belongs, or an older one than was set last.
+    """Refuse a file of another secret, or of an older version than was set last.
 
     Raises:
-        SealError: with what is wrong.
+        SealError: with the reason.
     """
     if (stored.name, stored.key) != (name, key):
-        raise SealError(f"its file is that of {stored.name}'s {stored.key}")
+        raise SealError(f"its file is for {stored.key} of {stored.name}")
     if stored.version < last_version:
         raise SealError(f"its file has version {stored.version}, and {last_version} was set")
 
@@ -94,15 +94,15 @@ def encode(record: msgspec.Struct) -> str:
 
 
 def decode(text: str) -> SealedSecretFile:
-    """Return the record in a file, and take no text but the one that `encode` gives.
+    """Return the record in a file. Only the text that `encode` returns is accepted.
 
     Raises:
-        SealError: it is no such file; a single bit that differs is enough.
+        SealError: the file differs from that text, even by a single bit.
     """
     try:
         stored = msgspec.json.decode(text, type=SealedSecretFile)
     except msgspec.MsgspecError as error:
-        raise SealError("it is no sealed secret, or cut off") from error
+        raise SealError("it is not a sealed secret, or it is cut off") from error
     if stored.format != FORMAT or encode(stored) != text:
         raise SealError("it was changed, or written by another version of mcpwrap")
     return stored
@@ -112,11 +112,11 @@ def unhex(text: str) -> bytes:
     """Return the bytes of a hexadecimal text.
 
     Raises:
-        SealError: it is none.
+        SealError: the text is not hexadecimal, or not as `hex` writes it.
     """
     with suppress(ValueError):
         found = bytes.fromhex(text)
-        if found.hex() == text:  # no second spelling: not one bit may differ
+        if found.hex() == text:  # no second form of the same bytes: not one bit may differ
             return found
     raise SealError("it is not hexadecimal")
 

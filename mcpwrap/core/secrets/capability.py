@@ -1,11 +1,11 @@
 """Capability of one start of a wrapper: unseals the wrapper's own secrets, at that start only.
 
-Root draws a session key, notes it in a capability that is bound to this start ($INVOCATION_ID,
+Root generates a session key, stores it in a capability that is bound to this start ($INVOCATION_ID,
 systemd.exec(5)), and seals the secrets with it into a bundle. The capability is a credential of the
 unit; the bundle is not secret. At a reload root seals a new bundle for the same capability.
 
 Both expire by two clocks: the wall clock, which can be set, and the boot clock (CLOCK_BOOTTIME of
-clock_gettime(2)), which cannot, and which starts anew at each boot.
+clock_gettime(2)), which cannot be set, and which restarts at each boot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from mcpwrap.core.secrets.at_rest import unhex
 
 T = TypeVar("T", "Capability", "Bundle")
 VALID_FOR = timedelta(seconds=60)  # from mint to unseal; a machine that boots takes several
-_WALL_STEP = timedelta(seconds=5)  # by which the clock of a machine that boots may be set back
+_WALL_STEP = timedelta(seconds=5)  # by which the clock may be set back during a boot
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Key to one start's secrets. `refused` is root's reason for minting none."""
+    """Key to the secrets of one start. `refused` is root's reason if it minted no key."""
 
     name: str
     capability_id: str = ""
@@ -77,7 +77,7 @@ class ClockReadings:
     boot_s: float  # since the boot, time in suspend included
 
     def expiry(self) -> tuple[str, int]:
-        """Return when something expires that is made now, by each clock, in whole seconds."""
+        """Return the expiry of a record that is made now, by each clock, in whole seconds."""
         at = (self.wall + VALID_FOR).isoformat(timespec="seconds")
         return at, int(self.boot_s + VALID_FOR.total_seconds())
 
@@ -109,7 +109,7 @@ def bundle(
     nonces: Sequence[bytes],
     now: ClockReadings,
 ) -> Bundle:
-    """Seal the secrets for the holder of a capability; one fresh nonce for each."""
+    """Seal the secrets for the holder of a capability, each with a new nonce."""
     expires_at, expires_boot_s = expiry = now.expiry()
     sealed = []
     for (key, secret), nonce in zip(sorted(secret_by_key.items()), nonces, strict=True):
@@ -131,7 +131,7 @@ def bundle(
 
 
 def accept(text: bytes, *, name: str, invocation_id: str, now: ClockReadings) -> Capability:
-    """Return the capability in a credential, if it is one for this start of this server.
+    """Return the capability in a credential, if it is for this start of this server.
 
     Raises:
         CapabilityError: empty, changed, expired, refused by root, or for another start or server.
@@ -142,9 +142,9 @@ def accept(text: bytes, *, name: str, invocation_id: str, now: ClockReadings) ->
     if capability.refused:
         raise CapabilityError(capability.refused)
     if capability.name != name:
-        raise CapabilityError("the capability is another server's")
+        raise CapabilityError("the capability is for another server")
     if not invocation_id or capability.invocation_id != invocation_id:
-        raise CapabilityError("the capability is of another start")
+        raise CapabilityError("the capability is for another start")
     _expect_current(capability, "the capability", now)
     return capability
 
@@ -157,10 +157,11 @@ def open_bundle(
     held: Mapping[str, Secret],
     now: ClockReadings,
 ) -> dict[str, Secret]:
-    """Return the secrets `keys` of a bundle, none of them older than the one that is `held`.
+    """Unseal the secrets `keys` of a bundle. Each must be at least as new as the `held` one.
 
     Raises:
-        CapabilityError: any of them is missing, changed, expired, older, or sealed for another.
+        CapabilityError: a secret is missing, changed, expired, older, or sealed for another server
+            or start.
     """
     found = _decode(text, Bundle, "the bundle").secrets
     if sorted(sealed.key for sealed in found) != sorted(keys):
@@ -182,7 +183,7 @@ def _open(
     try:
         value = aead.unseal(unhex(sealed.ciphertext), unhex(capability.session_key), bound=bound)
     except SealError as error:
-        raise CapabilityError(f"{what} does not open: {error}") from None
+        raise CapabilityError(f"{what} cannot be unsealed: {error}") from None
     return Secret(value.decode(), sealed.version)
 
 
@@ -195,7 +196,7 @@ def _decode(text: bytes, kind: type[T], what: str) -> T:
     try:
         record = msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise CapabilityError(f"{what} is none, or cut off") from None
+        raise CapabilityError(f"{what} is malformed or cut off") from None
     if encode(record).encode() != text:
         raise CapabilityError(f"{what} was changed")
     return record
@@ -204,22 +205,25 @@ def _decode(text: bytes, kind: type[T], what: str) -> T:
 def _bound(
     capability: Capability, key: str, version: int, expiry: tuple[str, int]
 ) -> tuple[str, ...]:
-    """Return what a sealed secret is bound to: every field of the capability, and its own."""
+    """Return the context of a sealed secret.
+
+    It is server, id, start and expiry of the capability, and the secret's key, version and expiry.
+    """
     c = capability
     start = (c.name, c.capability_id, c.invocation_id, c.expires_at, str(c.expires_boot_s))
     return ("in a bundle", *start, key, str(version), expiry[0], str(expiry[1]))
 
 
 def _expect_current(record: Capability | SealedSecret, what: str, now: ClockReadings) -> None:
-    """Refuse a record that has expired by either clock, or was made in the future by it.
+    """Refuse a record that has expired by either clock, or expires too far ahead by either.
 
     The latter is of another boot, or was made before the wall clock was set back.
     """
     try:
         wall_left = datetime.fromisoformat(record.expires_at) - now.wall
         boot_left = timedelta(seconds=record.expires_boot_s - now.boot_s)
-    except (ValueError, TypeError, OverflowError):  # not a time, or one without a zone
-        raise CapabilityError(f"{what} does not say when it expires") from None
+    except (ValueError, TypeError, OverflowError):  # not a time, or a time without a zone
+        raise CapabilityError(f"{what} has no valid expiry") from None
     if min(wall_left, boot_left) <= timedelta():
         raise CapabilityError(f"{what} has expired")
     if wall_left > VALID_FOR + _WALL_STEP or boot_left > VALID_FOR:

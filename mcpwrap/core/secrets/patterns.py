@@ -1,12 +1,12 @@
-"""Names and formats of well-known secrets. They guard against accident, and know no others."""
+"""Names and formats of well-known secrets. They guard against accident, for these only."""
 
-# Globs, in small letters.
+# Globs, in lower case.
 NAMES = (
     *("*password*", "*passwd*", "*passphrase*", "*secret*", "*credential*", "*private_key*"),
     *("*access_key*", "*api_key*", "*apikey*", "*api-key*", "authorization", "cookie", "token"),
     *("*_token", "*-token", "bearer*", "*accesstoken*", "*authtoken*"),
 )
-# Of RE2.
+# In the syntax of RE2.
 VALUES = (
     r"\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
     r"\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[-_][A-Za-z0-9_-]{10,}",

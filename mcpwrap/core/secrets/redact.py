@@ -1,72 +1,72 @@
-"""Redaction of secrets in a server's output, however the stream is cut."""
+"""Redaction of secrets in a server's output stream, which arrives in chunks of any size."""
 
 import base64
 import re
 from collections.abc import Iterator, Mapping
 
-# Shorter values stand in ordinary text by chance: without every "1234" a message is another one.
+# Shorter values occur in ordinary text by chance: redacting every "1234" would change messages.
 MIN_SECRET_BYTES = 8
 # The same for one line of a longer value, which is more often a phrase: `"type": "object",`.
 MIN_LINE_CHARS = 20
-# RFC 8259 section 7. By hand, here and for URLs: root asks `is_redactable`, and may not import
-# what reads JSON or fetches pages.
+# RFC 8259 section 7. Written here, like the escapes of URLs, because root calls `is_redactable`,
+# and may import no module that parses JSON or fetches pages.
 _JSON_ESCAPES = {
     **{code: f"\\u{code:04x}" for code in range(0x20)},
     **str.maketrans({'"': r"\"", "\\": r"\\"}),
     **str.maketrans({"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}),
 }
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # DEL too: json.dumps() writes it as an escape
-# What more is escaped by encoding/json of Go, by Gson of Java, and by System.Text.Json of .NET.
+# Further escapes of encoding/json of Go, of Gson of Java, and of System.Text.Json of .NET.
 _GO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&"})
 _GSON_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&='"})
 _DOTNET_ESCAPES = {
     **_JSON_ESCAPES,
     **str.maketrans({char: f"\\u{ord(char):04X}" for char in "\"<>&+'`"}),
 }
-# What is percent-encoded by whoever knows RFC 3986 section 2.3, by quote() of Python unless told,
-# and by encodeURIComponent().
+# Characters that are percent-encoded by RFC 3986 section 2.3, by quote() of Python with its
+# default, and by encodeURIComponent().
 _NOT_IN_URL = [re.compile(rf"[^A-Za-z0-9_.~{also}-]".encode()) for also in ("", "/", "!'()*")]
 # Columns at which base64 is wrapped: RFC 2045 (base64(1), encodebytes() of Python) and RFC 7468.
 _COLUMNS = (76, 64)
 _LINE_ENDS = ("\n", "\r\n", r"\n", r"\r\n")  # as such, and in JSON
-_MAX_WRAPPED_BYTES = 4096  # of a value: 1680 forms, each as long as all of it
-_LEAST_DIGITS = 9  # of base64 that is looked for, so that none is a word
-# Digits before a line end that stay: two bytes. A line that ends in these alone is not held back.
+_MAX_WRAPPED_BYTES = 4096  # of a value: 1680 forms, each as long as the value in base64
+_LEAST_DIGITS = 9  # of base64 in a form, so that no form is a word
+# Digits before a line end that may stay: two bytes. A line that has only these is not held back.
 _MAX_LEFT_OUT = 3
 _LINE_END_OF_BASE64 = re.compile(rb"[A-Za-z0-9+/]\r?\n\Z")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _HEAD_BYTES = 8  # no form is shorter
 _WORD_BYTES = 4  # of a machine word, type "I" of a memoryview
 _MAX_STRIDE = 4  # words
-_LESS_THAN_A_LINE = 24  # between two parts: no line end is in both
+_LESS_THAN_A_LINE = 24  # digits between two parts: a line end is in one of them at most
 
 
 def is_redactable(value: str) -> bool:
-    """Say whether a secret is looked for: it is long enough, and no mere number.
+    """Return whether a secret is redacted: it is long enough, and not a plain number.
 
-    The space around it does not count. A number may stand in a message as one, without quotes, and
-    there a marker would leave no JSON. One with an exponent counts as a token of hexadecimal.
+    Space around it does not count. JSON may have a number without quotes, and a marker in its place
+    would not be JSON. A number with an exponent counts as a hexadecimal token.
     """
     bare = value.strip()
     return len(bare.encode()) >= MIN_SECRET_BYTES and not _NUMBER.fullmatch(bare)
 
 
 class Redactor:
-    """Stream filter that writes `[redacted KEY]` in the place of a secret.
+    """Stream filter that replaces each secret by `[redacted KEY]`.
 
     It guards against accident: a debug log, an error that quotes its request, a dump of variables.
-    A server that wants to leak a secret can, by reversing it; against that, the server reaches only
-    the hosts on its allowlist.
+    A server that wants to leak a secret can, for example reversed. Against that, the server reaches
+    only the hosts on its allowlist.
 
-    It finds the plain value, the value in JSON and in JSON within JSON, in base64, hexadecimal and
-    URLs. Of a value of several lines it also finds each line of at least `MIN_LINE_CHARS`; with raw
-    newlines it is found by those lines alone. A value of under `MIN_SECRET_BYTES` is left alone:
-    see `is_redactable`.
+    It finds the plain value, and the value in JSON, in JSON within JSON, in base64, in hexadecimal
+    and in URLs. Of a value of several lines it also finds each line of at least `MIN_LINE_CHARS`;
+    with raw newlines it finds only these lines. A value of under `MIN_SECRET_BYTES` is not
+    redacted: see `is_redactable`.
 
-    Of a value as a whole it also finds: all in capitals or in small letters, if it has a digit, as
+    Of a value as a whole it also finds: all upper or all lower case, if the value has a digit, as
     words have none; base64 wrapped at 64 or 76 columns, of which three digits before a line end may
     stay; base64 of base64; hexadecimal with spaces or colons, or as a list of `0x..`;
-    percent-encoded twice.
+    percent-encoding applied twice.
     """
 
     def __init__(self, value_by_key: Mapping[str, str]) -> None:
@@ -81,12 +81,12 @@ class Redactor:
         self._heads = {form[:size] for form in self._marker_by_form for size in sizes}
         self._index = _Index(unwrapped_by_form)
         self._held = b""
-        self._replaced_bytes = 0  # of what is held, those that a marker already stands for
+        self._replaced_bytes = 0  # of the held bytes, those that a marker has already replaced
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return what can be passed on now: all whole lines, and of the last what is decided.
+        """Return the bytes that are decided: all whole lines, and part of the last line.
 
-        Held back are fewer bytes than the longest form has, however long the line.
+        Fewer bytes are held back than the longest form has, even of a long line.
         """
         if not self._marker_by_form:
             return chunk
@@ -94,13 +94,13 @@ class Redactor:
         return self._pass_on(text, self._undecided_from(text))
 
     def rest(self) -> bytes:
-        """Return what was held back, once the stream has ended."""
+        """Return the bytes that were held back, at the end of the stream."""
         return self._pass_on(self._held, len(self._held))
 
     def _pass_on(self, text: bytes, end: int) -> bytes:
         """Return `text` up to `end` without secrets, and hold the rest.
 
-        Secrets that overlap get one marker: a marker each would leave the tail of one to be read.
+        Secrets that overlap get one marker: one for each would leave the tail of a secret readable.
         """
         parts = []
         done = self._replaced_bytes
@@ -115,7 +115,7 @@ class Redactor:
         return b"".join([*parts, text[done:end]])
 
     def _found(self, text: bytes) -> list[tuple[int, int, bytes]]:
-        """Return start, end and marker of each occurrence, the longest first where they start."""
+        """Return start, end and marker of each occurrence, by start, and then the longest first."""
         if not self._index.may_be_in(text):
             return []
         found = {
@@ -125,9 +125,9 @@ class Redactor:
         return sorted(found, key=lambda f: (f[0], -f[1]))
 
     def _undecided_from(self, text: bytes) -> int:
-        """Return where a form starts that `text` cuts off.
+        """Return the first position at which a form may begin that `text` cuts off.
 
-        Only wrapped base64 has a newline in it, with one of its digits before.
+        Only wrapped base64 has a newline inside, after one of its digits.
         """
         first = len(text) - self._longest_bytes + 1
         line = text.rfind(b"\n") + 1
@@ -145,20 +145,20 @@ class Redactor:
 
 
 class _Index:
-    """Search index of many forms in a text, by some machine words of each.
+    """Search index for many forms, by some machine words of each.
 
-    Looking for numbers takes a tenth of the time of looking for a hundred forms. Of a text each
-    word is looked at, or each second to fourth where all forms are long, and of a form a part that
-    has one of these wherever it begins.
+    A search for numbers takes a tenth of the time of a search for a hundred forms. Each word of a
+    text is compared, or each second to fourth word if all forms are long. The index has a part of
+    each form that is long enough to contain a compared word at any alignment.
     """
 
     def __init__(self, unwrapped_by_form: Mapping[bytes, bytes]) -> None:
         shortest_bytes = min(map(len, unwrapped_by_form), default=0)
-        # Parts of half the shortest form: of wrapped base64 there are then two beside each other.
+        # Parts of half the shortest form, so that wrapped base64 has two of them side by side.
         self._stride = min(_MAX_STRIDE, max(1, (shortest_bytes + 5) // (2 * _WORD_BYTES)))
         phases = self._stride * _WORD_BYTES
         part_bytes = phases + _WORD_BYTES - 1
-        # By a part: where in a form it stands, and the form.
+        # By part: its offset in a form, and the form.
         self._forms_by_part: dict[bytes, list[tuple[int, bytes]]] = {}
         for form, unwrapped in unwrapped_by_form.items():
             at = _part_at(form, unwrapped, part_bytes)
@@ -172,12 +172,12 @@ class _Index:
         self._words = set(self._parts_by_word)
 
     def may_be_in(self, text: bytes) -> bool:
-        """Return whether to look further."""
-        return not self._words.isdisjoint(self._looked_at(text))
+        """Return whether a form may be in the text, so that a search is needed."""
+        return not self._words.isdisjoint(self._compared_words(text))
 
     def found_in(self, text: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield where a form begins, and the form, once or more often."""
-        words = self._words.intersection(self._looked_at(text))
+        """Yield the start of an occurrence, and its form; some more than once."""
+        words = self._words.intersection(self._compared_words(text))
         parts = {part for word in words for part in self._parts_by_word[word]}
         for part in parts:
             for at in _each(part, text):
@@ -185,15 +185,15 @@ class _Index:
                     if at >= offset and text.startswith(form, at - offset):
                         yield at - offset, form
 
-    def _looked_at(self, text: bytes) -> memoryview:
+    def _compared_words(self, text: bytes) -> memoryview:
         whole_words = memoryview(text)[: len(text) // _WORD_BYTES * _WORD_BYTES]
         return whole_words.cast("I")[:: self._stride]
 
 
 def _part_at(form: bytes, unwrapped: bytes, part_bytes: int) -> int:
-    """Return where a part of a form stands: in the middle, since values of one kind begin alike.
+    """Return the offset of a form's part: in the middle, because values of one kind begin alike.
 
-    Of base64 that is wrapped it is one of two parts, so that many forms have the same.
+    Wrapped base64 uses one of two parts of the unwrapped digits, so that many forms share one.
     """
     if form != unwrapped:
         first = (len(unwrapped) - part_bytes) // 4
@@ -212,10 +212,10 @@ def _each(part: bytes, text: bytes) -> Iterator[int]:
 
 
 def _forms_of_value(value: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield all that is looked for, once or more often, each with what it is without line ends."""
+    """Yield each form to search for, and that form without line ends; some more than once."""
     if not is_redactable(value):
         return
-    # Without the newline that `echo` puts at the end: what is around a value hides nothing.
+    # Without the newline that `echo` adds: space around a value must not hide it.
     whole = value.strip()
     lines = [line.strip() for line in whole.split("\n")]
     long_lines = [line for line in lines if len(line) >= MIN_LINE_CHARS and line != whole]
@@ -235,13 +235,13 @@ def _forms(text: str) -> set[str]:
 
 
 def _more_forms(text: str) -> set[str]:
-    """Return forms that are looked for of a value as a whole only."""
+    """Return the forms that are searched for a whole value only, not for its lines."""
     raw = text.encode()
     return _in_other_case(text) | _encoded_twice(raw) | _separated_hexadecimal(raw)
 
 
 def _in_other_case(text: str) -> set[str]:
-    """Return a value that is no word in capitals and in small letters."""
+    """Return a value in upper and in lower case, if it has a digit, so is not a word."""
     if not any(char.isdecimal() for char in text):
         return set()
     return {
@@ -261,7 +261,7 @@ def _separated_hexadecimal(raw: bytes) -> set[str]:
 
 
 def _wrapped(raw: bytes) -> Iterator[tuple[str, str]]:
-    """Yield base64 of any text with `raw` in it, wrapped wherever in the text the value stands."""
+    """Yield base64 of any text that contains `raw`, wrapped for each position in the text."""
     if len(raw) > _MAX_WRAPPED_BYTES:
         return
     for digits in _standard_base64(raw):
@@ -270,8 +270,8 @@ def _wrapped(raw: bytes) -> Iterator[tuple[str, str]]:
             for first in range(1, min(columns, len(digits) - 1) + 1):
                 rest = range(first, len(digits), columns)
                 lines = [digits[:first], *(digits[at : at + columns] for at in rest)]
-                looked_for = lines[1:] if first <= left_out else lines
-                yield from ((end.join(looked_for), digits) for end in _LINE_ENDS)
+                searched = lines[1:] if first <= left_out else lines
+                yield from ((end.join(searched), digits) for end in _LINE_ENDS)
 
 
 def _json_escaped(text: str) -> set[str]:
@@ -296,10 +296,10 @@ def _with_slashes_escaped(forms: set[str]) -> set[str]:
 
 
 def _base64(raw: bytes) -> set[str]:
-    """Return what base64 of any text with `raw` in it has, after 0, 1 or 2 bytes modulo 3.
+    """Return the base64 of `raw` inside any text, after 0, 1 or 2 bytes modulo 3.
 
-    Characters that hold bits of what is before or after are left out. Of `MIN_SECRET_BYTES` ten
-    characters remain, so none of these is a word.
+    Characters that also encode bits before or after `raw` are left out. Ten characters of
+    `MIN_SECRET_BYTES` remain, so no form is a word.
     """
     standard = _standard_base64(raw)
     url_safe = {form.replace("+", "-").replace("/", "_") for form in standard}

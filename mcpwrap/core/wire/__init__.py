@@ -1,1 +1,1 @@
-"""PURE: formats of what one principal writes and another reads: sockets, pipes, files."""
+"""PURE: formats that one principal writes and another reads: sockets, pipes, files."""

@@ -2,8 +2,8 @@
 
 The socket is a SOCK_SEQPACKET (unix(7)): one packet is one message.
 
-person → gate   lines of text: a verb, and its fields. Of these only a reason, the last of
-                `DecideRequest`, may hold a newline. The gate splits them and decodes nothing.
+person → gate   lines of text: a verb, and its fields. Only the reason, the last field of
+                `DecideRequest`, may have a newline. The gate splits them and decodes nothing.
 gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `EndOfList`;
                 after `watch` these are sent again whenever something has changed. `DocumentReply`
                 comes with the documents.
@@ -19,8 +19,8 @@ import msgspec
 MAX_BYTES = 16 * 1024
 MAX_REASON_BYTES = 1024
 MAX_PASSWORD_BYTES = 1024
-MAX_TIMES = 100  # that one answer may hold for
-MINUTES = 10  # that `Scope.MINUTES` is
+MAX_TIMES = 100  # requests that one approval is valid for
+MINUTES = 10  # length of `Scope.MINUTES`
 _DECIDE_FIELDS = 11
 
 
@@ -29,11 +29,11 @@ class Verdict(StrEnum):
 
     APPROVE = "approve"
     DENY = "deny"
-    DENY_AND_STOP = "deny-and-stop"  # the sessions that ask, with their servers
+    DENY_AND_STOP = "deny-and-stop"  # also ends the requesting sessions, with their servers
 
 
 class Scope(StrEnum):
-    """Validity of an approval; always for the same request alone."""
+    """Validity of an approval, which is for the same request only."""
 
     ONCE = "once"
     MINUTES = "minutes"
@@ -46,11 +46,11 @@ class Channel(StrEnum):
     COMMAND = "command"
     TERMINAL = "terminal"
     WEB = "web"
-    CLIENT = "client"  # the agent's own window: the gate itself brings it
+    CLIENT = "client"  # the agent's own window, by elicitation of the gate
 
 
 class Proof(StrEnum):
-    """Authentication of an answer, beside the account that connects."""
+    """Authentication of an answer, in addition to the account that connects."""
 
     NONE = "none"
     PASSWORD = "password"  # noqa: S105  # the name of a proof
@@ -90,7 +90,7 @@ class DecideRequest(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof = Proof.NONE
     user: str = ""  # whose password it is
     password: bytes = b""
-    process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the one that asks
+    process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the approver's process
     reason: bytes = b""  # for the agent, in UTF-8
 
 
@@ -102,7 +102,7 @@ class _ToApprover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class Pending(_ToApprover, frozen=True, tag="pending"):
-    """One question that waits for an answer. Texts are printable; times are seconds since 1970."""
+    """One pending question. Texts are printable; times are in seconds since 1970."""
 
     id: str
     digest: str
@@ -116,13 +116,13 @@ class Pending(_ToApprover, frozen=True, tag="pending"):
     message: str  # the rule's
     asked_at: float
     expires_at: float
-    times: int  # that it was asked
-    waiting: int  # requests that are held for it; the others were told to come back
-    may: Literal["yes", "proof", "no"]  # whether who asked for the list may answer it
+    times: int  # number of requests for it
+    waiting: int  # requests that are held for it; the others are suspended and will retry
+    may: Literal["yes", "proof", "no"]  # whether the account that lists it may answer it
 
 
 class Paused(_ToApprover, frozen=True, tag="paused"):
-    """Agent whose requests are refused for a while, without asking a person."""
+    """Agent whose requests are refused for a while, without an approver being asked."""
 
     agent_uid: int
     server: str
@@ -169,8 +169,7 @@ def encode_question(packet: FromApprover) -> bytes:
     """Return the bytes of a person's packet.
 
     Raises:
-        ApprovalProtocolError: what somebody typed holds a newline, and would be read as more
-            than it is.
+        ApprovalProtocolError: a typed text has a newline, and would be read as two fields.
     """
     match packet:
         case ListRequest():
@@ -192,15 +191,15 @@ def encode_question(packet: FromApprover) -> bytes:
 def _lines(*fields: str | int | bytes) -> bytes:
     parts = [one if isinstance(one, bytes) else str(one).encode() for one in fields]
     if any(b"\n" in part for part in parts):
-        raise ApprovalProtocolError("a newline where there can be none")
+        raise ApprovalProtocolError("a field must not have a newline")
     return b"\n".join(parts)
 
 
 def decode_question(untrusted: bytes) -> FromApprover:
-    """Return a person's packet.
+    """Parse a person's packet.
 
     Raises:
-        ApprovalProtocolError: it is none.
+        ApprovalProtocolError: it is malformed.
     """
     try:
         match untrusted.split(b"\n", _DECIDE_FIELDS):
@@ -215,9 +214,9 @@ def decode_question(untrusted: bytes) -> FromApprover:
             case [b"decide", *fields] if len(fields) == _DECIDE_FIELDS:
                 return _decide(fields)
             case _:
-                raise ApprovalProtocolError("a packet of no known kind")
+                raise ApprovalProtocolError("a packet of an unknown kind")
     except ValueError as error:  # UnicodeDecodeError is one
-        raise ApprovalProtocolError(f"not a packet of ours: {error}") from error
+        raise ApprovalProtocolError(f"malformed packet: {error}") from error
 
 
 def _decide(fields: list[bytes]) -> DecideRequest:
@@ -226,7 +225,7 @@ def _decide(fields: list[bytes]) -> DecideRequest:
         text.decode("ascii") for text in texts
     )
     if not 1 <= int(times) <= MAX_TIMES:
-        raise ApprovalProtocolError(f"an approval holds for 1 to {MAX_TIMES} times")
+        raise ApprovalProtocolError(f"an approval is valid for 1 to {MAX_TIMES} requests")
     return DecideRequest(
         id=id_,
         digest=digest,
@@ -243,12 +242,12 @@ def _decide(fields: list[bytes]) -> DecideRequest:
 
 
 def encode(packet: ToApprover) -> bytes:
-    """Return the bytes of a packet of the gate's."""
+    """Return the bytes of the gate's packet."""
     return msgspec.json.encode(packet)
 
 
 def decode(packet: bytes) -> ToApprover:
-    """Return a packet of the gate's, which is trusted.
+    """Parse a packet of the gate, which is trusted.
 
     Raises:
         msgspec.MsgspecError: it is of another version.

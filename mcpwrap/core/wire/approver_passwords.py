@@ -17,14 +17,14 @@ class Approvers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def encode(approvers: Approvers) -> str:
-    """Return the file."""
+    """Return the text of the file."""
     return msgspec.json.format(msgspec.json.encode(approvers), indent=1).decode() + "\n"
 
 
 def decode(text: bytes) -> Approvers:
-    """Return what the file says.
+    """Parse the file.
 
     Raises:
-        msgspec.MsgspecError: it is not such a file.
+        msgspec.MsgspecError: the content is not valid.
     """
     return msgspec.json.decode(text, type=Approvers)

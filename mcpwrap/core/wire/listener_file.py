@@ -3,11 +3,11 @@
 import msgspec
 
 PORT = 52100
-LAST = 65_534  # of the numbers of listeners, from 1
+LAST = 65_534  # highest number of a listener; the first is 1
 
 
 class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Loopback address at which one account, and no other, reaches one server."""
+    """Loopback address at which one account only reaches one server."""
 
     server: str
     uid: int  # of the agent
@@ -22,15 +22,15 @@ def address_at(number: int) -> str:
 
 
 def url(address: str) -> str:
-    """Return what an agent is told of its listener."""
+    """Return the URL of a listener, for the configuration of its agent."""
     return f"http://{address}:{PORT}/"
 
 
 def decode(text: bytes) -> Listener:
-    """Return the listener in a file of root's.
+    """Parse root's file of a listener.
 
     Raises:
-        msgspec.MsgspecError: it is not one, or of another version.
+        msgspec.MsgspecError: it is malformed, or of another version.
     """
     try:
         return msgspec.json.decode(text, type=Listener)

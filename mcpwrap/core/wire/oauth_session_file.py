@@ -1,4 +1,4 @@
-"""File that the supervisor writes for an OAuth session: its key and what it may do."""
+"""File that the supervisor writes for an OAuth session: key, store and client settings."""
 
 import msgspec
 
@@ -8,16 +8,16 @@ class OAuthSessionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     name: str
     key: str  # 32 bytes as base64, of `/var/lib/mcpwrap/sealed/NAME/MCPWRAP_OAUTH_KEY.sealed`
-    store: str  # the path of what is kept
+    store: str  # the path of the token store
     scopes: tuple[str, ...] = ()
     client_id: str = ""
     client_id_metadata: str = ""
 
 
 def read_oauth_session_file(text: bytes) -> OAuthSessionFile:
-    """Return what the wrapper gives.
+    """Parse the file of the wrapper.
 
     Raises:
-        msgspec.MsgspecError: it is not that.
+        msgspec.MsgspecError: the content is not valid.
     """
     return msgspec.json.decode(text, type=OAuthSessionFile)

@@ -8,18 +8,18 @@ import msgspec
 class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of the two files `panic.json`: that of this boot, in memory, and that on the disk.
 
-    A server is stopped if either file stops it; without both files none is.
+    A server is stopped if either file stops it. Without both files no server is stopped.
     """
 
     everything: bool = False
     names: tuple[str, ...] = ()
 
     def stops(self, name: str) -> bool:
-        """Say whether nobody gets a session of this server."""
+        """Return whether this server refuses every session."""
         return self.everything or name in self.names
 
     def with_names(self, names: Iterable[str]) -> "Panic":
-        """Return it with these servers stopped too; with all of them, if none is named."""
+        """Return a copy that stops these servers too; without names, one that stops all."""
         added = frozenset(names)
         return Panic(
             everything=self.everything or not added,
@@ -27,12 +27,12 @@ class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
     def merged(self, other: "Panic") -> "Panic":
-        """Return what either of two files stops."""
+        """Return the union of two files."""
         both = frozenset(self.names).union(other.names)
         return Panic(everything=self.everything or other.everything, names=tuple(sorted(both)))
 
     def without_names(self, names: Iterable[str]) -> "Panic":
-        """Return it without these; with nothing stopped, if none is named."""
+        """Return a copy without these servers; without names, one that stops no server."""
         gone = frozenset(names)
         if not gone:
             return Panic()
@@ -42,7 +42,7 @@ class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def decode(text: bytes) -> Panic:
-    """Return what is stopped. What cannot be understood stops everything, as an empty file does."""
+    """Parse a file. A malformed file stops every server, and so does an empty file."""
     try:
         return msgspec.json.decode(text, type=Panic)
     except (msgspec.MsgspecError, UnicodeDecodeError):

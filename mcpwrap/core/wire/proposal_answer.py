@@ -2,7 +2,7 @@
 
 import msgspec
 
-MAX_ANSWER_BYTES = 256 * 1024  # what is shown, as JSON, has twice its length at the most
+MAX_ANSWER_BYTES = 256 * 1024  # the shown text, as JSON, is at most twice as long
 TIMEOUT_S = 10.0
 
 
@@ -14,14 +14,14 @@ class ProposalAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def encode(reading: ProposalAnswer) -> bytes:
-    """Return it as bytes."""
+    """Return the bytes of an answer."""
     return msgspec.json.encode(reading)
 
 
 def decode(untrusted: bytes) -> ProposalAnswer:
-    """Return what was encoded.
+    """Parse an answer.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     return msgspec.json.decode(untrusted, type=ProposalAnswer)

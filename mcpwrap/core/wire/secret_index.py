@@ -1,4 +1,4 @@
-"""Index of secrets, `/var/lib/mcpwrap/secrets.json`: versions of what was set, and no value.
+"""Index of secrets, `/var/lib/mcpwrap/secrets.json`: their versions, and no value.
 
 Root writes it, and every account can read it.
 """
@@ -9,7 +9,7 @@ FORMAT = 1
 
 
 class SecretIndexError(ValueError):
-    """Index that is damaged or of another format; `fix` is what to do."""
+    """Index that is damaged or of another format; `fix` is the remedy."""
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem)
@@ -17,7 +17,7 @@ class SecretIndexError(ValueError):
 
 
 class SecretVersion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Last change of one secret. A removed one keeps its version, so that none repeats."""
+    """Last change of one secret. A removed secret keeps its version, so no version repeats."""
 
     version: int
     is_set: bool
@@ -31,21 +31,21 @@ class SecretIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     by_server: dict[str, dict[str, SecretVersion]] = {}
 
     def of(self, name: str, key: str) -> SecretVersion | None:
-        """Return what is known of one secret."""
+        """Return the last change of one secret; None if it was never set."""
         return self.by_server.get(name, {}).get(key)
 
     def with_one(self, name: str, key: str, setting: SecretVersion) -> "SecretIndex":
-        """Return the index in which one secret is as given."""
+        """Return a copy of the index with this version of one secret."""
         mine = {**self.by_server.get(name, {}), key: setting}
         return SecretIndex(by_server={**self.by_server, name: dict(sorted(mine.items()))})
 
     def without_server(self, name: str) -> "SecretIndex":
-        """Return the index without anything of one server."""
+        """Return a copy of the index without the secrets of one server."""
         return SecretIndex(by_server={n: s for n, s in self.by_server.items() if n != name})
 
 
 def decode(text: bytes) -> SecretIndex:
-    """Return the index in a file.
+    """Parse the index.
 
     Raises:
         SecretIndexError: it is damaged, or of another format.

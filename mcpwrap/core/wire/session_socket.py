@@ -2,22 +2,22 @@ r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
                      or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent
-                     or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from a login to it
+                     or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from `mcpwrap login`
                      or `mcpwrap 1\0?`, alone: request for the policy in force; the reply is `Ptext`
-                     or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is `Ptext`
-                     too, as often as it takes for a text of JSON, and then the end
-    gate → stub      `?A\0B` send these variables · `S` the server runs (before this nothing of
-                     the agent's was read) · `E…` text for stderr · `X7` the server ended with 7,
+                     or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is as many
+                     `Ptext` as its JSON text needs, and then the end of the connection
+    gate → stub      `?A\0B` send these variables · `S` the server runs (the gate has read nothing
+                     from the agent before) · `E…` text for stderr · `X7` the server ended with 7,
                      `X137 why` if there is more to report · `!69 why` refused
-    stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
+    stub → gate      `A=1\0B=2`, or a lone NUL if none of them is set
     gate → wrapper   hello   `mcpwrap 2\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
-                     and `MCPWRAP_UMASK=0022` among the variables, where the kernel reported it
+                     and `MCPWRAP_UMASK=0022` among the variables, if the kernel reported it
     wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
-                     `!69 why` it cannot start at all, and a retry at once is useless
+                     `!69 why` it cannot start at all, and an immediate retry is useless
 
-Each hello has the number of its protocol: its reader refuses another number and says what to
-restart. `!` has the same form in all of them. The stub is a file on its own and writes these out by
-hand; tests hold the two together.
+Each hello has the version of its protocol: the reader refuses another version, and its reply names
+what to restart. `!` has the same form in all of them. The stub is a file on its own and has a copy
+of this protocol; tests check that both agree.
 """
 
 import re
@@ -27,11 +27,11 @@ from typing import assert_never
 
 MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
 HANDSHAKE_S = 5.0
-AGENT = "MCPWRAP_AGENT"  # the agent for whom its listener asks
-LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: who says so speaks with the wrapper's own program
+AGENT = "MCPWRAP_AGENT"  # the agent for which a listener requests the session
+LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: a session with the wrapper's own login program
 LOGINS = frozenset({"login", "logout"})
 UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
-# Instead of a name, and no server has these.
+# In place of a server's name; no server can have these names.
 QUERY_POLICY = "?"
 QUERY_STATS = "?stats"
 QUERIES = frozenset({QUERY_POLICY, QUERY_STATS})
@@ -43,19 +43,19 @@ START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
 class Protocol(IntEnum):
     """Protocol version of each socket; it changes when the packets do."""
 
-    GATE = 1  # of stubs, listeners and commands with the gate
-    WRAPPER = 2  # of the gate with wrappers; 0.1.0 has 1
+    GATE = 1  # between stubs, listeners or commands and the gate
+    WRAPPER = 2  # between the gate and wrappers; 0.1.0 has 1
 
 
 class Exit(IntEnum):
     """Exit statuses of the stub that are not the server's own. Source: sysexits.h."""
 
-    USAGE = 64  # no name, or one that no server can have; a variable that cannot be inherited
+    USAGE = 64  # no valid name of a server; a variable that cannot be inherited
     UNAVAILABLE = 69  # the gate does not answer
     WRAPPER = 70  # the wrapper or the server could not be started, or died
     BUSY = 75  # a limit is reached; try again
-    PROTOCOL = 76  # the handshake was not ours, or a line was too long
-    NOT_ALLOWED = 77  # this account is no agent of that server
+    PROTOCOL = 76  # the peer violated the protocol, or a line was too long
+    NOT_ALLOWED = 77  # this account is not an agent of that server
     NO_SUCH_SERVER = 78  # no server of that name is applied
 
 
@@ -82,7 +82,7 @@ class StderrChunk:
 
 @dataclass(frozen=True, slots=True)
 class ServerStarted:
-    """Start of the server. The wrapper reports the session's id, which the stub does not use."""
+    """Start of the server. The wrapper adds the session's id, which the stub does not use."""
 
     session_id: str = ""
 
@@ -136,10 +136,10 @@ _STATUS = re.compile(rb"[0-9]{1,3}")
 
 
 def decode(untrusted: bytes) -> Packet:
-    """Return the packet in these bytes.
+    """Parse a packet.
 
     Raises:
-        ProtocolError: they are none.
+        ProtocolError: it is malformed.
     """
     kind, rest = untrusted[:1], untrusted[1:]
     status, space, why = rest.partition(b" ")
@@ -155,7 +155,7 @@ def decode(untrusted: bytes) -> Packet:
         return ServerEnded(int(status), why.decode(errors="replace"))
     if kind == b"!" and _STATUS.fullmatch(status):
         return SessionRefused(int(status), why.decode(errors="replace"))
-    raise ProtocolError("a packet of no known kind")
+    raise ProtocolError("a packet of an unknown kind")
 
 
 _MAGIC = re.compile(rb"mcpwrap ([1-9][0-9]{0,3})")
@@ -171,7 +171,7 @@ def decode_hello(protocol: Protocol, untrusted: bytes) -> tuple[str, dict[str, s
     """Return the subject and the environment of a hello.
 
     Raises:
-        ProtocolError: another protocol, another number of it, or not UTF-8.
+        ProtocolError: another protocol, another version of it, or not UTF-8.
     """
     magic, _, rest = untrusted.partition(b"\0")
     number = _MAGIC.fullmatch(magic)
@@ -188,7 +188,7 @@ def _other_version(theirs: int, ours: Protocol) -> str:
     match ours:
         case Protocol.GATE:
             peer, me = "the program that connects", "the gate"
-            older = "start it anew" if theirs < ours else f"`{RESTART_GATE}`"
+            older = "restart it" if theirs < ours else f"`{RESTART_GATE}`"
         case Protocol.WRAPPER:
             peer, me = "the gate", "the wrapper"
             older = f"`{RESTART_GATE if theirs < ours else RESTART_WRAPPERS}`"
@@ -201,13 +201,13 @@ def decode_env(untrusted: bytes) -> dict[str, str]:
     r"""Return the variables of `A=1\0B=2`; an empty text or a lone NUL has none.
 
     Raises:
-        ProtocolError: not UTF-8, or an entry without `=` or name, or a name that comes twice.
+        ProtocolError: not UTF-8, or an entry without `=` or name, or a repeated name.
     """
     env: dict[str, str] = {}
     for entry in untrusted.split(b"\0") if untrusted.strip(b"\0") else []:
         name, equals, value = _text(entry).partition("=")
         if not equals or not name or name in env:
-            raise ProtocolError("variables are NAME=VALUE, each once")
+            raise ProtocolError("variables must be NAME=VALUE, each once")
         env[name] = value
     return env
 
@@ -216,4 +216,4 @@ def _text(untrusted: bytes) -> str:
     try:
         return untrusted.decode()
     except UnicodeDecodeError as error:
-        raise ProtocolError("a packet is UTF-8") from error
+        raise ProtocolError("a packet must be UTF-8") from error

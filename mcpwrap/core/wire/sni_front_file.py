@@ -18,11 +18,11 @@ class Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def decode_front(text: bytes) -> Front:
-    """Return what is in the front's file.
+    """Parse the front's file.
 
     Raises:
-        msgspec.MsgspecError: it is no such file, of another format, or has two servers at one
-            address: whose name would Squid be asked for then?
+        msgspec.MsgspecError: it is malformed, of another format, or has two servers at one address,
+            which would make it unknown which of them connects.
     """
     try:
         front = msgspec.json.decode(text, type=Front)
@@ -32,11 +32,11 @@ def decode_front(text: bytes) -> Front:
         raise msgspec.ValidationError(f"format {front.format}, and this version knows {FORMAT}")
     for name, address in front.by_server.items():
         if not is_server_name(name):
-            raise msgspec.ValidationError(f"{name!r} is no name of a server")
+            raise msgspec.ValidationError(f"{name!r} is not a server name")
         if not _is_ours(address):
             raise msgspec.ValidationError(f"{address!r} is not in {ADDRESSES}")
     if len(set(front.by_server.values())) < len(front.by_server):
-        raise msgspec.ValidationError("two servers have one address")
+        raise msgspec.ValidationError("two servers have the same address")
     return front
 
 

@@ -5,13 +5,13 @@ from typing import Literal
 import msgspec
 
 FrontEventKind = Literal[
-    "asked",  # a name, of the resolver; once a minute
-    "no-sni",  # TLS that names no host: nobody can say where it wants to go
-    "not-tls",  # nor that; port 443 is for nothing else
-    "refused",  # by the proxy, or it could not be asked
-    "closed-early",  # before a host was named, or had said anything
+    "asked",  # a query to the resolver; each name once a minute
+    "no-sni",  # TLS without a server name, so the host is unknown
+    "not-tls",  # no TLS; port 443 is for TLS only
+    "refused",  # by the proxy, or the proxy could not be reached
+    "closed-early",  # before a host was named, or before the host sent data
     "too-many",  # connections at a time
-    "more",  # there were more events than are written
+    "more",  # there were more events than the log has
 ]
 
 
@@ -31,10 +31,10 @@ def encode(event: FrontEvent) -> bytes:
 
 
 def decode(line: bytes) -> FrontEvent:
-    """Return the event in a line.
+    """Parse a line.
 
     Raises:
-        msgspec.MsgspecError: it is none, or cut off.
+        msgspec.MsgspecError: the line is malformed or cut off.
     """
     try:
         return msgspec.json.decode(line, type=FrontEvent)

@@ -1,4 +1,4 @@
-"""Wrapper's `STATUS=` line for systemd: written for people, parsed by `mcpwrap status`."""
+"""Wrapper's `STATUS=` line for systemd: for people to read, and for `mcpwrap status` to parse."""
 
 import re
 
@@ -11,6 +11,6 @@ def text(sessions: int, limit: int, *notes: str) -> str:
 
 
 def sessions_in(status_text: str) -> int:
-    """Return the number of sessions that a `STATUS=` names; 0 where it names none."""
+    """Return the number of sessions in a `STATUS=`; 0 if it has no number."""
     found = _TEXT.fullmatch(status_text)
     return int(found[1]) if found else 0

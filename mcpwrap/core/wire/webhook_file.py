@@ -10,9 +10,9 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def decode(text: bytes) -> Webhook:
-    """Return what is in the file.
+    """Parse the file.
 
     Raises:
-        msgspec.MsgspecError: it is no such file.
+        msgspec.MsgspecError: the content is not valid.
     """
     return msgspec.json.decode(text, type=Webhook)

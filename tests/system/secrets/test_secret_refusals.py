@@ -58,12 +58,12 @@ def one_less(value: str) -> str:
 
 
 CHANGED = "it was changed, or sealed for something else"
-NO_SECRET = "it is no sealed secret, or cut off"
+NO_SECRET = "it is not a sealed secret, or it is cut off"
 AT_REST = [
     # what is changed in TOKEN's file, how, and the reason that is given
     ("format", lambda t: edited(t, "format", bit_of_text), "written by another version"),
-    ("name", lambda t: edited(t, "name", bit_of_text), "its file is that of vaulv's TOKEN"),
-    ("key", lambda t: edited(t, "key", bit_of_text), "its file is that of vault's TOKEL"),
+    ("name", lambda t: edited(t, "name", bit_of_text), "its file is for TOKEN of vaulv"),
+    ("key", lambda t: edited(t, "key", bit_of_text), "its file is for TOKEL of vault"),
     ("version up", lambda t: edited(t, "version", bit_of_text), CHANGED),
     ("version down", lambda t: edited(t, "version", one_less), "version 0, and 1 was set"),
     ("store key", lambda t: edited(t, "sealed_with", bit_of_hex(0.5)), "another store key"),
@@ -154,7 +154,7 @@ def test_files_that_have_changed_places_are_refused(
         put_file(machine, MINE, others)
         put_file(machine, path, mine)
         for name in servers:
-            vault.expect_refused(machine, name, "its file is that of")
+            vault.expect_refused(machine, name, "its file is for")
         put_file(machine, MINE, relabelled(others, mine))
         put_file(machine, path, relabelled(mine, others))
         for name in servers:
@@ -237,7 +237,7 @@ HONEST: Step = ("give", {})  # of itself, in place of what the mint gave
 REPLAY_CAPABILITY: Step = ("replay", {"file": "capability"})
 REPLAY_BUNDLE: Step = ("replay", {"file": "bundle"})
 SEALED_ELSE = "the secret [A-Z]+ was sealed for another server or start"
-NOT_OPEN = "does not open: it was changed, or sealed for something else"
+NOT_OPEN = "cannot be unsealed: it was changed, or sealed for something else"
 NOT_DECLARED = "the bundle does not have the secrets that the server declares"
 
 
@@ -282,20 +282,20 @@ HANDED_OVER: list[tuple[str, Plan, str]] = [
     (
         "replayed start",
         [REPLAY_CAPABILITY, REPLAY_BUNDLE],
-        "the capability is of another start",
+        "the capability is for another start",
     ),
-    ("replayed capability", [REPLAY_CAPABILITY], "the capability is of another start"),
+    ("replayed capability", [REPLAY_CAPABILITY], "the capability is for another start"),
     ("replayed bundle", [REPLAY_BUNDLE], SEALED_ELSE),
     (
         "capability of another",
         given("take", file="capability"),
-        "the capability is another server's",
+        "the capability is for another server",
     ),
     ("bundle of another", given("take", file="bundle"), NOT_DECLARED),
     (
         "capability's start",
         flipped("capability", "invocation_id"),
-        "is of another start",
+        "is for another start",
     ),
     (
         "no bundle",
@@ -319,7 +319,7 @@ GIVEN: list[tuple[str, Plan, str]] = [
     (
         "capability's name",
         flipped("capability", "name"),
-        "the capability is another server's",
+        "the capability is for another server",
     ),
     ("capability's id", flipped("capability", "capability_id"), SEALED_ELSE),
     ("capability's key", flipped_byte("capability", "session_key", 0.5), NOT_OPEN),
@@ -328,7 +328,7 @@ GIVEN: list[tuple[str, Plan, str]] = [
     (
         "half a capability",
         given("cut", file="capability", part=0.5),
-        "the capability is none, or cut off",
+        "the capability is malformed or cut off",
     ),
     ("secret's name", flipped("bundle", "name"), SEALED_ELSE),
     ("secret's key", flipped("bundle", "key"), NOT_DECLARED),
@@ -342,12 +342,12 @@ GIVEN: list[tuple[str, Plan, str]] = [
     (
         "half a bundle",
         given("cut", file="bundle", part=0.5),
-        "the bundle is none, or cut off",
+        "the bundle is malformed or cut off",
     ),
     (
         "an empty bundle",
         given("cut", file="bundle", part=0),
-        "the bundle is none, or cut off",
+        "the bundle is malformed or cut off",
     ),
     (
         "a space more",

@@ -213,7 +213,7 @@ def test_malformed_packets_are_answered(world: World) -> None:
     """The connection stays open: unread descriptors would count against the gate for ever."""
     bob = world.approver()
     assert bob.says(b"nonsense") == [
-        RefusedReply(code="wrong", why="not a packet of ours: a packet of no known kind")
+        RefusedReply(code="wrong", why="malformed packet: a packet of an unknown kind")
     ]
     assert bob.listed() == []
 

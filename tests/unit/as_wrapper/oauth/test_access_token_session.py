@@ -138,9 +138,9 @@ def test_a_token_that_the_server_repeats_is_redacted(there: World, program: Prog
 def test_a_login_is_a_session_too(there: World, program: Program) -> None:
     """As far as possible without a person; `test_login` has the rest."""
     line = program.run(encode(LoginStart(port=1)), MCPWRAP_LOGIN="login")
-    assert "no port" in expect(line, LoginFailed).failed
+    assert "port of the redirect" in expect(line, LoginFailed).failed
     line = program.run(b"x\n", MCPWRAP_LOGIN="login")
-    assert "keep to its words" in expect(line, LoginFailed).failed
+    assert "violated its protocol" in expect(line, LoginFailed).failed
     assert expect(program.run(b"", MCPWRAP_LOGIN="logout"), LoginDone).revoked is False
     assert not there.server.forms
 

@@ -35,7 +35,7 @@ def after(passed: timedelta, now: ClockReadings = NOW) -> ClockReadings:
 
 
 def set_wall(change: timedelta) -> ClockReadings:
-    """Return NOW after somebody has set the wall clock."""
+    """Return NOW after a change of the wall clock."""
     return replace(NOW, wall=NOW.wall + change)
 
 

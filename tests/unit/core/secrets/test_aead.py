@@ -1,4 +1,4 @@
-"""Sealed values: opened only with their key, for their purpose, and unaltered."""
+"""Sealed values: unsealed only with their key, in their context, and unchanged."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def expect_shut(sealed: bytes, key: bytes = KEY, bound: tuple[str, ...] = BOUND)
         unseal(sealed, key, bound=bound)
 
 
-def test_what_was_sealed_once_opens_for_good() -> None:
+def test_a_value_of_the_first_version_opens() -> None:
     assert SEALED.hex() == WRITTEN
     assert unseal(bytes.fromhex(WRITTEN), KEY, bound=BOUND) == b"ghp_wJalrXUt"
 
@@ -35,7 +35,7 @@ def test_a_value_opens_as_it_was_sealed(value: bytes, key: bytes, bound: list[st
     assert len(sealed) == NONCE_BYTES + len(value) + 16
 
 
-def test_nobody_sees_that_two_values_are_the_same() -> None:
+def test_equal_values_have_different_ciphertexts() -> None:
     other = seal(b"ghp_wJalrXUt", KEY, nonce=bytes(NONCE_BYTES), bound=BOUND)
     assert other[NONCE_BYTES:] != SEALED[NONCE_BYTES:]
 
@@ -56,7 +56,7 @@ def test_with_any_bit_of_the_key_flipped_it_stays_shut() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", KEY[:-1], KEY + b"\0"], ids=len)
-def test_what_is_no_key_opens_nothing(key: bytes) -> None:
+def test_a_malformed_key_opens_nothing(key: bytes) -> None:
     expect_shut(SEALED, key)
     expect_shut(b"", key)
 
@@ -72,13 +72,13 @@ def test_what_is_no_key_opens_nothing(key: bytes) -> None:
         ("at rest", "time", "TOKEN", "1"),
         ("at rest", "git", "OTHER", "1"),
         ("at rest", "TOKEN", "git", "1"),
-        ("at rest", "gitT", "OKEN", "1"),  # where one text ends counts
+        ("at rest", "gitT", "OKEN", "1"),  # the boundary between two texts counts
         ("at rest", "git", "TOKEN1"),
         ("in a bundle", "git", "TOKEN", "1"),
         ("AT REST", "git", "TOKEN", "1"),
     ],
 )
-def test_as_anything_else_it_stays_shut(bound: tuple[str, ...]) -> None:
+def test_in_another_context_it_stays_shut(bound: tuple[str, ...]) -> None:
     expect_shut(SEALED, bound=bound)
 
 
@@ -91,14 +91,14 @@ def test_as_anything_else_it_stays_shut(bound: tuple[str, ...]) -> None:
         (SEALED[:-1], "it was changed, or sealed for something else"),
     ],
 )
-def test_why_it_stays_shut_is_told(sealed: bytes, why: str) -> None:
+def test_the_reason_of_a_refusal(sealed: bytes, why: str) -> None:
     with pytest.raises(SealError) as caught:
         unseal(sealed, KEY, bound=BOUND)
     assert str(caught.value) == why
 
 
 @given(st.text("äöü€😀", min_size=3), st.integers(0), st.integers(1, 255))
-def test_what_is_told_has_nothing_of_the_value(value: str, position: int, change: int) -> None:
+def test_no_reason_reveals_the_value(value: str, position: int, change: int) -> None:
     sealed = bytearray(seal(value.encode(), KEY, nonce=NONCE, bound=BOUND))
     sealed[position % len(sealed)] ^= change
     with pytest.raises(SealError) as caught:
@@ -106,7 +106,7 @@ def test_what_is_told_has_nothing_of_the_value(value: str, position: int, change
     assert value not in told(caught.value)
 
 
-def test_a_key_has_a_name_that_stays_and_tells_nothing_of_it() -> None:
+def test_the_name_of_a_key_is_stable_and_reveals_nothing() -> None:
     assert key_id(KEY) == "e7e64ede81bd3273"
     names = {key_id(key) for key in [KEY, *flips(KEY)]}
     assert len(names) == 1 + KEY_BYTES * 8

@@ -1,4 +1,4 @@
-"""Secrets at rest: a file opens unaltered, in its place, and no older than was set."""
+"""Secrets at rest: a file is unsealed only unchanged, in its place, and of the last version."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def opened(text: str) -> str:
     return at_rest.take(at_rest.decode(text), KEYS)
 
 
-def test_what_was_written_once_opens_for_good() -> None:
+def test_a_file_of_the_first_version_opens() -> None:
     assert at_rest.encode(RECORD) == WRITTEN
     assert opened(WRITTEN) == TOKEN
 
@@ -50,7 +50,7 @@ def test_a_secret_opens_as_it_was_put(value: str, label: Label, sealed_with: str
 
 def test_with_any_bit_flipped_a_file_stays_shut() -> None:
     for raw in flips(WRITTEN.encode()):
-        with suppress(UnicodeDecodeError):  # refused where the file is read
+        with suppress(UnicodeDecodeError):  # refused by the reader of the file
             text = raw.decode()
             with pytest.raises(SealError):
                 opened(text)
@@ -81,12 +81,12 @@ def test_cut_off_or_with_more_a_file_stays_shut() -> None:
         (replace(RECORD, ciphertext=""), "it is cut off"),
         (replace(RECORD, ciphertext="ghij"), "it is not hexadecimal"),
         (replace(RECORD, ciphertext=CIPHERTEXT[:-1]), "it is not hexadecimal"),
-        # A second spelling of the same bytes would be a file that nobody wrote.
+        # A second form of the same bytes would be a file that root did not write.
         (replace(RECORD, ciphertext=CIPHERTEXT.upper()), "it is not hexadecimal"),
         (replace(RECORD, ciphertext=f"{CIPHERTEXT} "), "it is not hexadecimal"),
     ],
 )
-def test_as_anything_else_a_record_stays_shut(record: SealedSecretFile, why: str) -> None:
+def test_a_changed_record_stays_shut(record: SealedSecretFile, why: str) -> None:
     with pytest.raises(SealError) as caught:
         at_rest.take(record, KEYS)
     assert str(caught.value) == why
@@ -107,29 +107,35 @@ def written(**fields: object) -> str:
     return json.dumps(AS_JSON | fields, separators=(",", ":")) + "\n"
 
 
-def test_the_form_of_this_test_is_the_one_of_the_file() -> None:
+def test_the_helper_writes_the_form_of_the_file() -> None:
     assert written() == WRITTEN
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it is no sealed secret, or cut off"),
-        ("null\n", "it is no sealed secret, or cut off"),
-        ("[]\n", "it is no sealed secret, or cut off"),
-        ('{"name":"\\ud800"}\n', "it is no sealed secret, or cut off"),  # half a character
-        (WRITTEN.replace('"key":"TOKEN",', ""), "it is no sealed secret, or cut off"),
-        (WRITTEN.replace('"version":3', '"version":"3"'), "it is no sealed secret, or cut off"),
-        (WRITTEN.replace('"version":3', '"version":3.0'), "it is no sealed secret, or cut off"),
-        (written(name=None), "it is no sealed secret, or cut off"),
-        (written(value="x"), "it is no sealed secret, or cut off"),  # a field too many
+        ("", "it is not a sealed secret, or it is cut off"),
+        ("null\n", "it is not a sealed secret, or it is cut off"),
+        ("[]\n", "it is not a sealed secret, or it is cut off"),
+        ('{"name":"\\ud800"}\n', "it is not a sealed secret, or it is cut off"),  # half a character
+        (WRITTEN.replace('"key":"TOKEN",', ""), "it is not a sealed secret, or it is cut off"),
+        (
+            WRITTEN.replace('"version":3', '"version":"3"'),
+            "it is not a sealed secret, or it is cut off",
+        ),
+        (
+            WRITTEN.replace('"version":3', '"version":3.0'),
+            "it is not a sealed secret, or it is cut off",
+        ),
+        (written(name=None), "it is not a sealed secret, or it is cut off"),
+        (written(value="x"), "it is not a sealed secret, or it is cut off"),  # a field too many
         (written(format=0), CHANGED),
         (written(format=2), CHANGED),
-        (WRITTEN.replace('"format":1,', ""), CHANGED),  # it is what the default says, and yet
+        (WRITTEN.replace('"format":1,', ""), CHANGED),  # refused, although it is the default
         (WRITTEN.replace('"version":3', '"version":2,"version":3'), CHANGED),
         (WRITTEN.replace("git", "gi\\u0074"), CHANGED),
         (WRITTEN.replace(",", ", "), CHANGED),
-        (f"\ufeff{WRITTEN}", "it is no sealed secret, or cut off"),
+        (f"\ufeff{WRITTEN}", "it is not a sealed secret, or it is cut off"),
         (json.dumps(dict(sorted(AS_JSON.items())), separators=(",", ":")) + "\n", CHANGED),
     ],
 )
@@ -153,7 +159,7 @@ changes: st.SearchStrategy[Mapping[str, str | int]] = (
 
 
 @given(st.text("äöü€😀", min_size=3), changes)
-def test_what_is_told_has_nothing_of_the_value(value: str, change: Mapping[str, str | int]) -> None:
+def test_no_reason_reveals_the_value(value: str, change: Mapping[str, str | int]) -> None:
     record = at_rest.put(value, Label("git", "TOKEN", 3), KEY, NONCE)
     changed = replace(record, **change)
     assume(changed != record)
@@ -166,16 +172,16 @@ def test_what_is_told_has_nothing_of_the_value(value: str, change: Mapping[str, 
     ("name", "key", "last_version", "why"),
     [
         ("git", "TOKEN", 3, None),
-        ("git", "TOKEN", 2, None),  # broken off before the list was written: newer, and taken
+        ("git", "TOKEN", 2, None),  # interrupted before the list was written: newer, and accepted
         ("git", "TOKEN", 0, None),
         ("git", "TOKEN", 4, "its file has version 3, and 4 was set"),  # from an old backup
-        ("time", "TOKEN", 3, "its file is that of git's TOKEN"),
-        ("git", "OTHER", 3, "its file is that of git's TOKEN"),
-        ("TOKEN", "git", 3, "its file is that of git's TOKEN"),
-        ("time", "TOKEN", 4, "its file is that of git's TOKEN"),
+        ("time", "TOKEN", 3, "its file is for TOKEN of git"),
+        ("git", "OTHER", 3, "its file is for TOKEN of git"),
+        ("TOKEN", "git", 3, "its file is for TOKEN of git"),
+        ("time", "TOKEN", 4, "its file is for TOKEN of git"),
     ],
 )
-def test_a_file_counts_where_it_belongs_and_while_it_is_the_last(
+def test_a_file_is_accepted_in_its_place_and_if_it_is_the_last_version(
     name: str, key: str, last_version: int, why: str | None
 ) -> None:
     if why is None:
@@ -224,7 +230,7 @@ def test_equal_lists_give_equal_texts() -> None:
 
 
 @pytest.mark.parametrize("text", ["0g", "0", "0A", "00 ", " 00", "0 0", "00\n", "٠٠", "é"])  # noqa: RUF001
-def test_bytes_have_one_spelling(text: str) -> None:
+def test_bytes_have_one_form(text: str) -> None:
     with pytest.raises(SealError, match="it is not hexadecimal"):
         at_rest.unhex(text)
 

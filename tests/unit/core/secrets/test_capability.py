@@ -1,4 +1,4 @@
-"""Secrets of one start: opened for that start alone, in time, unchanged and never older."""
+"""Secrets of one start: unsealed for that start only, in time, unchanged and never older."""
 
 from datetime import timedelta, timezone
 
@@ -43,7 +43,7 @@ def test_a_start_without_secrets_has_none() -> None:
     assert opened(sealed=bundle(MINTED, {}, [], NOW), keys=()) == {}
 
 
-def test_what_root_mints_says_whose_it_is_and_when_it_ends() -> None:
+def test_a_capability_names_its_start_and_its_expiry() -> None:
     minted = mint("git", START, RANDOM, NOW)
     assert minted == Capability(
         name="git",
@@ -63,7 +63,7 @@ def test_what_root_mints_says_whose_it_is_and_when_it_ends() -> None:
     ]
 
 
-def test_a_secret_is_sealed_as_that_of_one_start() -> None:
+def test_a_secret_is_sealed_for_one_start() -> None:
     until = ("2025-01-02T03:05:05+00:00", "1060")
     start = ("git", "0011223344556677", START, *until)
     bound = ("in a bundle", *start, "TOKEN", "3", *until)
@@ -103,7 +103,7 @@ MICROSECOND = timedelta(microseconds=1)
         set_wall(60 * SECOND - MICROSECOND),
         boot_later(59.999),
         ClockReadings((NOW.wall + 59 * SECOND).astimezone(EAST), NOW.boot_s),
-        set_wall(-5 * SECOND),  # a step, as where a machine learns the time after it has booted
+        set_wall(-5 * SECOND),  # a step, as on a machine that gets the time after it has booted
     ],
 )
 def test_for_a_minute_it_opens(now: ClockReadings) -> None:
@@ -116,7 +116,7 @@ def test_for_a_minute_it_opens(now: ClockReadings) -> None:
         (after(60 * SECOND), EXPIRED),
         (after(DAY), EXPIRED),
         (ClockReadings((NOW.wall + 60 * SECOND).astimezone(EAST), NOW.boot_s), EXPIRED),
-        # By one clock alone: the other was set back, or counts from another boot.
+        # By one clock only: the other was set back, or counts from another boot.
         (set_wall(60 * SECOND), EXPIRED),
         (boot_later(60), EXPIRED),
         (ClockReadings(NOW.wall - 30 * SECOND, NOW.boot_s + 60), EXPIRED),
@@ -137,7 +137,7 @@ def test_from_that_very_second_it_stays_shut_by_either_clock(now: ClockReadings,
         open_bundle(as_text(BUNDLE), MINTED, keys=("KEY", "TOKEN"), held={}, now=now)
 
 
-def test_a_part_of_a_second_counts_for_nothing() -> None:
+def test_fractions_of_a_second_do_not_count() -> None:
     minted = mint("git", START, RANDOM, after(timedelta(microseconds=999_999)))
     assert minted == MINTED
 
@@ -170,5 +170,5 @@ def test_no_secret_is_followed_by_an_older_one(held: dict[str, Secret], why: str
         opened(held=held)
 
 
-def test_a_secret_shows_its_version_and_no_more() -> None:
+def test_the_repr_of_a_secret_has_only_its_version() -> None:
     assert repr(Secret("ghp_wJalrXUt", 3)) == f"{Secret('ghp_wJalrXUt', 3)}" == "Secret(version=3)"

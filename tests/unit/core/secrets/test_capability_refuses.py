@@ -1,4 +1,4 @@
-"""Altered, swapped, stale or cut secrets of a start: none opens, and no error leaks a value."""
+"""Changed, swapped, stale or cut secrets of a start: none opens, and no error reveals a value."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ values = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def with_one(sealed: SealedSecret) -> Bundle:
-    """Return the bundle with this in the place of TOKEN."""
+    """Return the bundle with this secret in place of TOKEN."""
     return Bundle(secrets=(KEY, sealed))
 
 
@@ -71,34 +71,36 @@ def test_cut_off_or_with_more_nothing_opens() -> None:
 
 EARLIER, LATER = "2025-01-02T03:05:04+00:00", "2025-01-02T03:05:11+00:00"
 ANOTHER_BOOT = "is of another boot, or the clock was set back"
-DOES_NOT_OPEN = "the secret TOKEN does not open: it was changed, or sealed for something else"
-KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for something else"
+DOES_NOT_OPEN = "the secret TOKEN cannot be unsealed: it was changed, or sealed for something else"
+KEY_DOES_NOT_OPEN = (
+    "the secret KEY cannot be unsealed: it was changed, or sealed for something else"
+)
 
 
 @pytest.mark.parametrize(
     ("capability", "why"),
     [
-        ("", "root minted no capability for this start"),  # as the unit for a cold start leaves it
+        ("", "root minted no capability for this start"),  # as a cold start's unit leaves it
         ("\n", "root minted no capability for this start"),
-        ("null\n", "the capability is none, or cut off"),
-        (b"\xff", "the capability is none, or cut off"),
-        (b'{"name":"\xff"}\n', "the capability is none, or cut off"),
-        ('{"name":"\\ud800"}\n', "the capability is none, or cut off"),  # half a character
+        ("null\n", "the capability is malformed or cut off"),
+        (b"\xff", "the capability is malformed or cut off"),
+        (b'{"name":"\xff"}\n', "the capability is malformed or cut off"),
+        ('{"name":"\\ud800"}\n', "the capability is malformed or cut off"),  # half a character
         ('{"name":"git"}\n', "the capability was changed"),  # its fields are all written
         (encode(MINTED).replace(",", ", "), "the capability was changed"),
-        (encode(BUNDLE), "the capability is none, or cut off"),
+        (encode(BUNDLE), "the capability is malformed or cut off"),
         (replace(MINTED, refused="the secret X is not set"), "the secret X is not set"),
         (Capability(name="git", refused="damaged"), "damaged"),
-        (replace(MINTED, name="time"), "the capability is another server's"),
-        (replace(MINTED, name=""), "the capability is another server's"),
-        (replace(MINTED, invocation_id=OTHER_START), "the capability is of another start"),
-        (replace(MINTED, invocation_id=""), "the capability is of another start"),
-        (replace(MINTED, expires_at=""), "the capability does not say when it expires"),
-        (replace(MINTED, expires_at="soon"), "the capability does not say when it expires"),
+        (replace(MINTED, name="time"), "the capability is for another server"),
+        (replace(MINTED, name=""), "the capability is for another server"),
+        (replace(MINTED, invocation_id=OTHER_START), "the capability is for another start"),
+        (replace(MINTED, invocation_id=""), "the capability is for another start"),
+        (replace(MINTED, expires_at=""), "the capability has no valid expiry"),
+        (replace(MINTED, expires_at="soon"), "the capability has no valid expiry"),
         # Without a zone it could be any of 26 hours.
         (
             replace(MINTED, expires_at="2025-01-02T03:05:05"),
-            "the capability does not say when it expires",
+            "the capability has no valid expiry",
         ),
         (replace(MINTED, expires_at="2025-01-02T03:04:05+00:00"), "the capability has expired"),
         (replace(MINTED, expires_at="2025-01-02T04:05:05+02:00"), "the capability has expired"),
@@ -108,8 +110,8 @@ KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for
         (encode(MINTED).replace('"expires_boot_s":1060,', ""), "the capability was changed"),
         (replace(MINTED, expires_at=LATER), f"the capability {ANOTHER_BOOT}"),
         (replace(MINTED, expires_boot_s=1061), f"the capability {ANOTHER_BOOT}"),
-        (replace(MINTED, expires_boot_s=2**63), "the capability does not say when it expires"),
-        # What follows is refused by what the secrets were sealed for.
+        (replace(MINTED, expires_boot_s=2**63), "the capability has no valid expiry"),
+        # The following are refused by the context that the secrets were sealed for.
         (
             replace(MINTED, capability_id="0011223344556678"),
             "the secret KEY was sealed for another server or start",
@@ -120,7 +122,7 @@ KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for
         (replace(MINTED, session_key="00"), KEY_DOES_NOT_OPEN),
         (
             replace(MINTED, session_key=MINTED.session_key.upper()),
-            "the secret KEY does not open: it is not hexadecimal",
+            "the secret KEY cannot be unsealed: it is not hexadecimal",
         ),
         (replace(MINTED, session_key=""), KEY_DOES_NOT_OPEN),
     ],
@@ -135,12 +137,12 @@ def test_a_capability_is_of_this_start_and_server_as_root_wrote_it(
 
 @pytest.mark.parametrize("invocation_id", ["", OTHER_START, START[:-1], START.upper()])
 def test_a_start_takes_no_capability_of_another(invocation_id: str) -> None:
-    for capability in (MINTED, replace(MINTED, invocation_id="")):  # two empty ones are no match
-        with pytest.raises(CapabilityError, match="the capability is of another start"):
+    for capability in (MINTED, replace(MINTED, invocation_id="")):  # two empty ids do not match
+        with pytest.raises(CapabilityError, match="the capability is for another start"):
             accept(as_text(capability), name="git", invocation_id=invocation_id, now=NOW)
 
 
-def test_even_a_capability_that_is_taken_opens_no_secrets_of_another() -> None:
+def test_even_a_capability_that_is_accepted_opens_no_secrets_of_another() -> None:
     for changed in (
         replace(MINTED, name="time"),
         replace(MINTED, capability_id="x"),
@@ -154,7 +156,7 @@ def test_even_a_capability_that_is_taken_opens_no_secrets_of_another() -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "capability_id"])
-def test_nor_when_the_secrets_are_said_to_be_for_it(field: str) -> None:
+def test_nor_when_the_secrets_claim_to_be_for_it(field: str) -> None:
     changed = replace(MINTED, **{field: "time"})
     sealed = Bundle(secrets=tuple(replace(s, **{field: "time"}) for s in BUNDLE.secrets))
     with pytest.raises(CapabilityError, match=KEY_DOES_NOT_OPEN):
@@ -168,11 +170,14 @@ NOT_DECLARED = "the bundle does not have the secrets that the server declares"
 @pytest.mark.parametrize(
     ("sealed", "why"),
     [
-        ("", "the bundle is none, or cut off"),
-        ("[]\n", "the bundle is none, or cut off"),
-        (encode(MINTED), "the bundle is none, or cut off"),
-        (b'{"secrets":[],"\xff":1}\n', "the bundle is none, or cut off"),
-        (encode(BUNDLE).replace('"version":3', '"version":"3"'), "the bundle is none, or cut off"),
+        ("", "the bundle is malformed or cut off"),
+        ("[]\n", "the bundle is malformed or cut off"),
+        (encode(MINTED), "the bundle is malformed or cut off"),
+        (b'{"secrets":[],"\xff":1}\n', "the bundle is malformed or cut off"),
+        (
+            encode(BUNDLE).replace('"version":3', '"version":"3"'),
+            "the bundle is malformed or cut off",
+        ),
         (
             encode(BUNDLE).replace('"version":3', '"version":2,"version":3'),
             "the bundle was changed",
@@ -200,21 +205,30 @@ NOT_DECLARED = "the bundle does not have the secrets that the server declares"
         (with_one(replace(TOKEN, expires_boot_s=1061)), f"the secret TOKEN {ANOTHER_BOOT}"),
         (with_one(replace(TOKEN, expires_boot_s=1000)), "the secret TOKEN has expired"),
         # As an earlier version of mcpwrap wrote it.
-        (encode(BUNDLE).replace('"expires_boot_s":1060,', ""), "the bundle is none, or cut off"),
-        (with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05Z")), DOES_NOT_OPEN),  # the same
+        (
+            encode(BUNDLE).replace('"expires_boot_s":1060,', ""),
+            "the bundle is malformed or cut off",
+        ),
+        (
+            with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05Z")),
+            DOES_NOT_OPEN,
+        ),  # the same time
         (
             with_one(replace(TOKEN, expires_at="2025-01-02T03:04:05+00:00")),
             "the secret TOKEN has expired",
         ),
         (
             with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05")),
-            "the secret TOKEN does not say when it expires",
+            "the secret TOKEN has no valid expiry",
         ),
-        (with_one(replace(TOKEN, ciphertext="")), "the secret TOKEN does not open: it is cut off"),
+        (
+            with_one(replace(TOKEN, ciphertext="")),
+            "the secret TOKEN cannot be unsealed: it is cut off",
+        ),
         (with_one(replace(TOKEN, ciphertext=KEY.ciphertext)), DOES_NOT_OPEN),
         (
             with_one(replace(TOKEN, ciphertext=TOKEN.ciphertext.upper())),
-            "the secret TOKEN does not open: it is not hexadecimal",
+            "the secret TOKEN cannot be unsealed: it is not hexadecimal",
         ),
     ],
 )
@@ -262,7 +276,7 @@ changes: st.SearchStrategy[Mapping[str, str | int]] = (
 
 
 @given(st.text("äöü€😀", min_size=3), changes)
-def test_what_is_told_has_nothing_of_the_value(value: str, change: Mapping[str, str | int]) -> None:
+def test_no_reason_reveals_the_value(value: str, change: Mapping[str, str | int]) -> None:
     [sealed] = bundle(MINTED, {"TOKEN": Secret(value, 3)}, NONCES[:1], NOW).secrets
     changed = replace(sealed, **change)
     assume(changed != sealed)

@@ -1,4 +1,4 @@
-"""Redaction of secrets in a server's output, in every encoding and across any cut."""
+"""Redaction of secrets in a server's output, in every encoding and in chunks of any size."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcpwrap.core.secrets.redact import Redactor, is_redactable
 
 TOKEN = "ghp_wJalrXUtnFEMIK7MDENG"
-ODD = 'p@ss/w "rd"\\é€😀\x7f%20+~!*'  # something of all that is written in several ways
+ODD = 'p@ss/w "rd"\\é€😀\x7f%20+~!*'  # characters with several encodings
 BODY = ["MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB", "AQC7VJTUt9Us8cKjMSzf"]
 PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *BODY, "-----END PRIVATE KEY-----", ""])
 MARKER = b"[redacted KEY]"
@@ -24,7 +24,7 @@ MARKER = b"[redacted KEY]"
 
 @lru_cache(maxsize=8)
 def made(*value_by_key: tuple[str, str]) -> Redactor:
-    """Return one that is used again once its stream has ended: it takes a while to make."""
+    """Return a redactor that is reused after its stream has ended: it takes long to make."""
     return Redactor(dict(value_by_key))
 
 
@@ -48,7 +48,7 @@ def in_url(text: str) -> list[str]:
 
 
 def forms(value: str) -> list[str]:
-    """Return how programs write a value as a whole, each form once."""
+    """Return the forms in which programs write a value, each form once."""
     twice = [form for once in in_json(value) for form in in_json(once)]
     raw = value.encode()
     hexes = [raw.hex(), raw.hex().upper()]
@@ -63,7 +63,7 @@ def test_every_form_is_replaced_as_a_whole(value: str, form: str) -> None:
 
 
 def more_forms(value: str) -> list[str]:
-    """Return how a value as a whole is written otherwise, each form once."""
+    """Return the further forms of a whole value, each form once."""
     raw = value.encode()
     pairs = [raw.hex(" "), raw.hex(":"), ", ".join(map(hex, raw)), ",".join(map(hex, raw))]
     assert min(raw) > 0xF  # or hex() would leave a digit out
@@ -110,7 +110,7 @@ def test_base64_in_lines_is_found_wherever_it_is_wrapped(
         assert redacted({"KEY": value}, raw[:half], raw[half:]) == shown
         rest = re.sub(rb"\\r|\\n|\s", b"", shown.replace(MARKER, b""))
         left = len(rest) - len(base64.b64encode(text)) + len(value.encode()) * 4 / 3
-        assert left <= 2 + 3, before  # what holds bits of others, and what may stay
+        assert left <= 2 + 3, before  # digits that also encode other bits, and digits that may stay
 
 
 def test_base64_of_base64_is_found() -> None:
@@ -122,12 +122,14 @@ def test_base64_of_base64_is_found() -> None:
             assert len(shown.replace(MARKER, b"")) <= 24
 
 
-def test_a_line_that_ends_as_base64_may_is_passed_on_at_once() -> None:
+def test_a_line_with_an_end_like_base64_is_passed_on_at_once() -> None:
     redactor = Redactor({"KEY": TOKEN})
     start = base64.b64encode(TOKEN.encode())[:10]
     for line in (b"{}\n", b"done\n", b"x " + start[:3] + b"\n"):
         assert redactor.feed(line) == line
-    assert redactor.feed(start + b"\n") == b""  # the twin: what may go on in the next line
+    assert (
+        redactor.feed(start + b"\n") == b""
+    )  # the twin: base64 that may continue in the next line
     assert redactor.feed(b"!") == start + b"\n!"
 
 
@@ -140,7 +142,7 @@ def test_a_line_that_ends_as_base64_may_is_passed_on_at_once() -> None:
     ],
 )
 def test_a_value_is_found_wherever_it_begins(value_by_key: dict[str, str], text: str) -> None:
-    """Only some words of a text are looked at."""
+    """Only some words of a text are compared."""
     shown = redacted(value_by_key, text.encode())
     assert shown == text.partition("1")[0].encode() + b"[redacted A]"
 
@@ -169,7 +171,7 @@ def test_base64_with_the_value_in_it_is_found(value: str, before: str, after: st
     url_safe = standard.translate(bytes.maketrans(b"+/", b"-_"))
     for written in (standard, url_safe, standard.replace(b"/", b"\\/")):
         head, found, tail = redacted({"KEY": value}, written).partition(MARKER)
-        # What stays holds bits of what is around the value, or is the padding.
+        # The digits that stay also encode bits around the value, or are the padding.
         assert (found, written[: len(head)]) == (MARKER, head)
         assert written.endswith(tail)
         assert len(head) <= -(-8 * len(before) // 6)
@@ -181,7 +183,7 @@ def test_a_value_of_several_lines_is_one_secret() -> None:
     for written in (encoded, *(form for form in forms(PEM) if "\n" not in form)):
         head, found, tail = redacted({"KEY": PEM}, f'"{written}"'.encode()).partition(MARKER)
         assert (head, found) == (b'"', MARKER)
-        assert len(tail) <= len('Cg=="')  # the newline at its end is no secret
+        assert len(tail) <= len('Cg=="')  # the newline at its end is not secret
 
 
 def test_with_raw_newlines_it_is_found_line_by_line() -> None:
@@ -208,8 +210,8 @@ TWINS = {
     ],
     "tuesday-morning": ["Tuesday-Morning TUESDAY-MORNING"],  # without a digit it may be a word
     ODD: [ODD.replace("/", "//"), ODD.encode().hex()[1:], quote(ODD)[:-1]],
-    "1234": ["1234 and 1234"],  # too short to be looked for
-    "1234567890": ['{"chat": 1234567890}'],  # with a marker it would be no JSON
+    "1234": ["1234 and 1234"],  # too short to be redacted
+    "1234567890": ['{"chat": 1234567890}'],  # with a marker it would not be JSON
     " 1234567 ": [" 1234567 "],
     "short\nlines\nonly": ["short\nlines\nonly"],  # raw newlines, and no line long enough
     "x" * 19 + "\n" + "y" * 20: ["x" * 19, "y" * 19],
@@ -217,7 +219,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize(("value", "text"), [(v, text) for v in TWINS for text in TWINS[v]])
-def test_what_resembles_a_secret_stays(value: str, text: str) -> None:
+def test_a_text_that_resembles_a_secret_stays(value: str, text: str) -> None:
     assert redacted({"KEY": value}, text.encode()) == text.encode()
     assert redacted({"KEY": value}, *piecemeal(text.encode())) == text.encode()
 
@@ -226,7 +228,7 @@ REDACTABLE = ["1234567x", "éééé", " x2345678\n", "1234567e9", "1.2.3.4.5", "
 NOT_REDACTABLE = ["", "abcdefg", "ééé", " abcdefg\n", "1234567890", "-12345678", "1234567.89"]
 
 
-def test_only_a_value_of_some_length_that_is_no_number_can_be_redacted() -> None:
+def test_only_a_long_value_that_is_not_a_number_can_be_redacted() -> None:
     assert [value for value in REDACTABLE + NOT_REDACTABLE if is_redactable(value)] == REDACTABLE
 
 
@@ -235,7 +237,7 @@ def test_only_a_value_of_some_length_that_is_no_number_can_be_redacted() -> None
     [
         ({"A": "abcdefgh", "B": "abcdefgh-ijk"}, b"abcdefgh-ijk", b"[redacted B]"),
         ({"A": "abcdefgh", "B": "abcdefgh-ijk"}, b"abcdefgh-ij", b"[redacted A]-ij"),
-        # Not a tail of B, nor a second marker for what one stands for already.
+        # Neither a tail of B, nor a second marker for replaced bytes.
         ({"A": "abcdefgh", "B": "ghijklmn"}, b"-abcdefghijklmn-", b"-[redacted A]-"),
         ({"A": "abababab"}, b"-abababababab-", b"-[redacted A]-"),
         ({"A": "abcdefgh"}, b"abcdefghabcdefgh", b"[redacted A][redacted A]"),
@@ -262,11 +264,11 @@ def test_a_message_with_a_secret_is_still_json() -> None:
         (b"one\ntwo\nprompt: ", b"one\ntwo\nprompt: "),  # could not be the start of a secret
         (b"one\nkey=ghp_wJ", b"one\nkey="),
         (b"key=" + TOKEN.encode(), b"key=[redacted KEY]"),
-        (b"ghp_wJ\n", b"ghp_wJ\n"),  # nothing goes on after a newline
+        (b"ghp_wJ\n", b"ghp_wJ\n"),  # a newline ends the form
         (b"-----BEGIN PRIVATE KEY-----\n", b"[redacted PEM]\n"),
     ],
 )
-def test_only_what_may_become_a_secret_is_held_back(chunk: bytes, passed_on: bytes) -> None:
+def test_only_the_beginning_of_a_form_is_held_back(chunk: bytes, passed_on: bytes) -> None:
     assert Redactor({"KEY": TOKEN, "PEM": PEM}).feed(chunk) == passed_on
 
 
@@ -274,7 +276,7 @@ TEXTS = st.text("ab/\"\\é&\n %+<'", max_size=40)
 
 
 @given(st.lists(TEXTS, max_size=3), st.data())
-def test_every_cut_shows_the_same_and_no_secret(values: list[str], data: st.DataObject) -> None:
+def test_the_output_does_not_depend_on_the_chunks(values: list[str], data: st.DataObject) -> None:
     value_by_key = {f"KEY{number}": value for number, value in enumerate(values)}
     written = [form for value in values if value.strip() for form in forms(value.strip())]
     for value in values:

@@ -48,7 +48,7 @@ decisions = st.builds(
     user=names,
     password=secrets,
     process_start=st.integers(0, 2**63),
-    reason=st.binary(max_size=MAX_REASON_BYTES),  # newlines and all
+    reason=st.binary(max_size=MAX_REASON_BYTES),  # with newlines
 )
 questions = st.one_of(
     st.builds(ListRequest),
@@ -60,15 +60,15 @@ questions = st.one_of(
 
 
 @given(questions)
-def test_there_and_back(packet: FromApprover) -> None:
+def test_a_packet_is_read_as_it_was_written(packet: FromApprover) -> None:
     sent = encode_question(packet)
     assert len(sent) <= MAX_BYTES
     assert decode_question(sent) == packet
 
 
 @given(st.binary(max_size=200) | questions.map(encode_question), st.integers(), st.binary())
-def test_whatever_comes_is_understood_or_none(sent: bytes, at: int, more: bytes) -> None:
-    """Also what is nearly right: cut off, and with something else put in."""
+def test_any_bytes_are_a_packet_or_refused(sent: bytes, at: int, more: bytes) -> None:
+    """Also packets that are almost valid: cut off, or with other bytes inserted."""
     at = at % (len(sent) + 1)
     for untrusted in (sent, sent[:at], sent[:at] + more + sent[at:], sent + b"\n" + more):
         with suppress(ApprovalProtocolError):
@@ -91,12 +91,12 @@ RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\n12\n"
         RIGHT.replace(b"12", b"x"), RIGHT.replace(b"bob", b"b\xff"),
     ],
 )  # fmt: skip
-def test_what_is_no_packet(untrusted: bytes) -> None:
+def test_malformed_packets_are_refused(untrusted: bytes) -> None:
     with pytest.raises(ApprovalProtocolError):
         decode_question(untrusted)
 
 
-def test_what_is_too_long_is_cut() -> None:
+def test_a_text_that_is_too_long_is_cut() -> None:
     long = RIGHT.replace(b"pw", b"p" * 5000) + b"r\n" * 5000
     decided = decode_question(long)
     assert isinstance(decided, DecideRequest)
@@ -116,7 +116,7 @@ def test_what_is_too_long_is_cut() -> None:
         DecideRequest(id="a1", digest="d1", verdict=Verdict.APPROVE, password=b"pw\n7\n"),
     ],
 )
-def test_what_somebody_typed_is_not_sent_as_more_than_it_is(packet: FromApprover) -> None:
+def test_a_newline_in_a_typed_text_is_refused(packet: FromApprover) -> None:
     with pytest.raises(ApprovalProtocolError, match="newline"):
         encode_question(packet)
 

@@ -1,4 +1,4 @@
-"""Description of a listener by root, and its address."""
+"""Root's file of a listener, and its address."""
 
 import msgspec
 import pytest
@@ -21,11 +21,11 @@ def test_each_number_has_an_address(number: int, address: str) -> None:
     assert address_at(number) == address
 
 
-def test_an_agent_is_given_a_url() -> None:
+def test_the_url_of_a_listener() -> None:
     assert url("127.78.1.2") == "http://127.78.1.2:52100/"
 
 
-def test_what_root_writes_is_read() -> None:
+def test_the_file_is_read_as_it_was_written() -> None:
     listener = Listener(server="git", uid=1000, address="127.78.0.1", is_remote=True)
     assert decode(encode(listener).encode()) == listener
 
@@ -42,6 +42,6 @@ def test_what_root_writes_is_read() -> None:
         b'{"server":"git","uid":1,"address":"127.78.0.1","is_remote":true,"x":1}',
     ],
 )
-def test_what_is_no_listener_is_refused(text: bytes) -> None:
+def test_another_file_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode(text)

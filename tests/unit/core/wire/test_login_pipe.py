@@ -19,7 +19,7 @@ from mcpwrap.core.wire.login_pipe import (
 
 
 @pytest.mark.parametrize(
-    ("word", "line"),
+    ("message", "line"),
     [
         (LoginStart(port=43123), b'{"port":43123}\n'),
         (LoginStart(port=0, paste=True), b'{"port":0,"paste":true}\n'),
@@ -31,12 +31,12 @@ from mcpwrap.core.wire.login_pipe import (
         (LoginFailed(failed="why"), b'{"failed":"why"}\n'),
     ],
 )
-def test_how_each_is_written(word: LoginMessage, line: bytes) -> None:
-    assert encode(word) == line
-    assert expect(line, type(word)) == word
+def test_how_each_is_written(message: LoginMessage, line: bytes) -> None:
+    assert encode(message) == line
+    assert expect(line, type(message)) == message
 
 
-def test_the_last_word_of_a_login_and_of_a_logout() -> None:
+def test_the_last_message_of_a_login_and_of_a_logout() -> None:
     for done in (
         LoginDone(scopes=("a",), expires_in=5),
         LoginDone(revoked=True),
@@ -46,7 +46,7 @@ def test_the_last_word_of_a_login_and_of_a_logout() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{}\n", b"[]\n", b"\xff\n", b'{"done": 1}\n', b"null"])
-def test_what_is_none_of_these_is_refused(line: bytes) -> None:
+def test_another_message_is_refused(line: bytes) -> None:
     with pytest.raises(LoginProtocolError):
         expect(line, AuthorizationPage, LoginDone, LoginFailed)
 
@@ -61,11 +61,11 @@ def test_what_is_none_of_these_is_refused(line: bytes) -> None:
         (LoginStart(port=65_536), None),
     ],
 )
-def test_where_the_answer_comes_to(begin: LoginStart, redirect: str | None) -> None:
+def test_the_redirect_url(begin: LoginStart, redirect: str | None) -> None:
     if redirect:
         assert begin.redirect() == redirect
         return
-    with pytest.raises(LoginProtocolError, match="no port"):
+    with pytest.raises(LoginProtocolError, match="port of the redirect"):
         begin.redirect()
 
 

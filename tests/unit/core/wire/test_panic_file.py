@@ -1,4 +1,4 @@
-"""Servers stopped in an emergency, one by one or all at once."""
+"""Emergency stop, of single servers or of all."""
 
 import pytest
 
@@ -17,7 +17,7 @@ NOTHING, ALL = Panic(), Panic(everything=True)
         (ALL, ["git"], Panic(everything=True, names=("git",))),
     ],
 )
-def test_what_is_stopped(before: Panic, names: list[str], after: Panic) -> None:
+def test_stopping_servers(before: Panic, names: list[str], after: Panic) -> None:
     assert before.with_names(names) == after
     assert all(after.stops(name) for name in names or ["whatever"])
 
@@ -32,7 +32,7 @@ def test_what_is_stopped(before: Panic, names: list[str], after: Panic) -> None:
         (Panic(everything=True, names=("git",)), [], NOTHING),
     ],
 )
-def test_what_goes_on(before: Panic, names: list[str], after: Panic) -> None:
+def test_resuming_servers(before: Panic, names: list[str], after: Panic) -> None:
     assert before.without_names(names) == after
     assert not any(after.stops(name) for name in names or ["whatever"])
 
@@ -46,15 +46,15 @@ def test_what_goes_on(before: Panic, names: list[str], after: Panic) -> None:
         (ALL, Panic(names=("git",)), Panic(everything=True, names=("git",))),
     ],
 )
-def test_what_either_file_stops_is_stopped(one: Panic, other: Panic, both: Panic) -> None:
+def test_a_server_that_either_file_stops_is_stopped(one: Panic, other: Panic, both: Panic) -> None:
     assert one.merged(other) == other.merged(one) == both
 
 
 @pytest.mark.parametrize("panic", [NOTHING, ALL, Panic(names=("git", "time"))])
-def test_there_and_back(panic: Panic) -> None:
+def test_a_file_is_read_as_it_was_written(panic: Panic) -> None:
     assert decode(encode(panic).encode()) == panic
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"everything": "no"}', b'{"x": 1}', b"\xff", b"[]"])
-def test_what_cannot_be_understood_stops_everything(text: bytes) -> None:
+def test_a_malformed_file_stops_everything(text: bytes) -> None:
     assert decode(text) == ALL

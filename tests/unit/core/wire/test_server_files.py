@@ -1,4 +1,4 @@
-"""Access list and server description: admission, and refusal of files of another version."""
+"""Access list and server descriptor: admission, and refusal of files of another version."""
 
 import msgspec
 import pytest
@@ -48,7 +48,7 @@ def test_an_agent_is_admitted(uid: int, gids: set[int]) -> None:
     [
         (2000, set[int]()),
         (2000, {2000, 51}),
-        (50, {7}),  # a UID is no GID
+        (50, {7}),  # a UID is not a GID
         (7, {1000}),
         (0, {0}),  # not even root, unless it is named
     ],
@@ -57,7 +57,7 @@ def test_a_stranger_is_not_admitted(uid: int, gids: set[int]) -> None:
     assert not ADMISSION.admits(uid, frozenset(gids))
 
 
-def test_a_list_with_nobody_admits_nobody() -> None:
+def test_an_empty_rule_admits_no_account() -> None:
     assert not AccessRule(uids=(), gids=(), inherits=()).admits(0, frozenset({0}))
 
 
@@ -89,7 +89,7 @@ NOT_ADMISSIONS = [
 
 
 @pytest.mark.parametrize("text", NOT_ADMISSIONS)
-def test_another_guest_list_is_refused(text: bytes) -> None:
+def test_another_access_list_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode_access_list(text)
 
@@ -105,6 +105,6 @@ def test_another_guest_list_is_refused(text: bytes) -> None:
         encode(SPEC).encode().replace(b"git-mcp", b"\xff"),
     ],
 )
-def test_another_spec_is_refused(text: bytes) -> None:
+def test_another_descriptor_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode_spec(text)

@@ -55,7 +55,7 @@ GARBAGE = [
     b"X1why",
     b"X1234 why",
     b"X1234",
-    b"X\xd9\xa1",  # an Arabic one
+    b"X\xd9\xa1",  # an Arabic digit
     b"!",
     b"!x why",
     b"! 78 why",
@@ -73,7 +73,7 @@ def test_a_packet_is_read_as_it_was_written(packet: Packet, raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("untrusted", GARBAGE)
-def test_garbage_is_no_packet(untrusted: bytes) -> None:
+def test_a_malformed_packet_is_refused(untrusted: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(untrusted)
 
@@ -82,11 +82,14 @@ def test_garbage_is_no_packet(untrusted: bytes) -> None:
     ("untrusted", "packet"),
     [
         (b"!70", SessionRefused(70, "")),
-        (b"!70 \xff", SessionRefused(70, "\ufffd")),  # a reason is shown, never judged
+        (
+            b"!70 \xff",
+            SessionRefused(70, "\ufffd"),
+        ),  # a reason is only shown, so it may be any text
         (b"X137 \xff\0 1", ServerEnded(137, "\ufffd\0 1")),
     ],
 )
-def test_an_end_is_understood_whatever_its_reason(untrusted: bytes, packet: Packet) -> None:
+def test_an_end_is_parsed_with_any_reason(untrusted: bytes, packet: Packet) -> None:
     assert decode(untrusted) == packet
 
 
@@ -102,7 +105,7 @@ def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
         assert "\0" not in decode_hello(Protocol.GATE, b"mcpwrap 1\0" + untrusted)[0]
 
 
-def test_no_question_is_the_name_of_a_server() -> None:
+def test_no_query_is_a_valid_server_name() -> None:
     assert not [question for question in QUERIES if is_server_name(question)]
 
 
@@ -128,7 +131,7 @@ def test_a_hello_is_read_as_it_was_written(
         b"mcpwrap 1\0git\0A=\xff",
     ],
 )
-def test_garbage_is_no_hello(untrusted: bytes) -> None:
+def test_a_malformed_hello_is_refused(untrusted: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_hello(Protocol.GATE, untrusted)
 
@@ -153,7 +156,7 @@ def test_garbage_is_no_hello(untrusted: bytes) -> None:
         ),
     ],
 )
-def test_a_hello_of_another_version_says_what_to_restart(
+def test_the_refusal_of_another_version_names_what_to_restart(
     protocol: Protocol, theirs: int, why: str
 ) -> None:
     gate = "`sudo systemctl restart mcpwrap-gate.service`"
@@ -163,8 +166,8 @@ def test_a_hello_of_another_version_says_what_to_restart(
     assert str(raised.value) == why.format(gate=gate, wrappers=wrappers)
 
 
-def test_the_gate_s_hello_to_a_wrapper_has_another_number_than_in_0_1_0() -> None:
-    """Of that release the wrapper takes `mcpwrap 1` alone, and its gate says so to ours."""
+def test_the_gate_s_hello_to_a_wrapper_has_another_version_than_in_0_1_0() -> None:
+    """The wrapper of that release accepts only `mcpwrap 1`, which its gate sends to ours."""
     assert encode_hello(Protocol.WRAPPER, "1000", {"A": "1"}) == b"mcpwrap 2\x001000\0A=1"
 
 
@@ -172,7 +175,10 @@ def test_the_gate_s_hello_to_a_wrapper_has_another_number_than_in_0_1_0() -> Non
     ("untrusted", "env"),
     [
         (b"", {}),
-        (b"\0", {}),  # the stub has none of what was asked: an empty packet would be the end
+        (
+            b"\0",
+            {},
+        ),  # the stub has none of the requested variables: an empty packet would be the end
         (b"A=", {"A": ""}),
         (b"A=1\0B=2", {"A": "1", "B": "2"}),
         (b"A=b=c\n", {"A": "b=c\n"}),
@@ -185,6 +191,6 @@ def test_variables_are_read(untrusted: bytes, env: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "untrusted", [b"A", b"=1", b"A=1\0A=2", b"A=1\0\0B=2", b"A=1\0", b"A=\xff"]
 )
-def test_variables_without_a_form_are_refused(untrusted: bytes) -> None:
+def test_malformed_variables_are_refused(untrusted: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_env(untrusted)

@@ -36,7 +36,7 @@ NO_FRONT = [
     b'{"by_server":{"../x":"127.77.0.1"}}',
     b'{"by_server":{"git":"127.0.0.1"}}',
     b'{"by_server":{"git":"0.0.0.0"}}',
-    b'{"by_server":{"git":"127.77.0.01"}}',  # the same to some, and not to us
+    b'{"by_server":{"git":"127.77.0.01"}}',  # the same address to some parsers only
     b'{"by_server":{"git":"127.77.1"}}',
     b'{"by_server":{"git":"::1"}}',
     b'{"by_server":{"git":""}}',
@@ -71,6 +71,6 @@ def test_an_event_is_one_line_and_read_as_it_was_written() -> None:
         b'{"t":1.5,"server":"git","event":"asked","more":1}',
     ],
 )
-def test_another_line_is_no_event(line: bytes) -> None:
+def test_another_line_is_refused(line: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         sni_front_log.decode(line)

@@ -1,4 +1,4 @@
-"""The status line is read back as it was written, and never misread."""
+"""The status line is read as it was written, and no other line is misread."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_status_is_read_as_it_was_written(sessions: int, limit: int) -> None:
         (("ready: 9 of 9 sessions",), "ready: 3 of 4 sessions; ready: 9 of 9 sessions"),
     ],
 )
-def test_a_status_is_read_whatever_is_noted(notes: tuple[str, ...], text: str) -> None:
+def test_a_status_is_read_with_any_notes(notes: tuple[str, ...], text: str) -> None:
     assert unit_status.text(3, 4, *notes) == text
     assert unit_status.sessions_in(text) == 3
 
