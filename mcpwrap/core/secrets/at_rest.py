@@ -60,7 +60,7 @@ def take(stored: SealedSecretFile, key_by_id: Mapping[str, bytes]) -> str:
     """
     store_key = key_by_id.get(stored.sealed_with)
     if store_key is None:
-        raise SealError("sealed with a store key that is not this machine's")
+        raise SealError("sealed with another store key than this machine's")
     bound = _bound(Label(stored.name, stored.key, stored.version), stored.sealed_with)
     return aead.unseal(unhex(stored.ciphertext), store_key, bound=bound).decode()
 
