@@ -1,4 +1,4 @@
-"""Router of HTTP requests: endpoint and protocol version to handler, errors to responses."""
+"""Router of HTTP requests: by endpoint and protocol version to handlers, errors to responses."""
 
 import traceback
 
@@ -23,7 +23,7 @@ class Application:
         self._state = state
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, whatever goes wrong; the text of a bug goes to the journal alone."""
+        """Answer one request, also after an error; only the journal gets the text of a bug."""
         try:
             response = await self._answer(request)
         except RejectedRequestError as error:
@@ -34,29 +34,29 @@ class Application:
             raise
         except Exception:  # noqa: BLE001 - one request must not end the others
             log_line(f"a bug in mcpwrap-http: {traceback.format_exc()}")
-            response = refusal(500, "mcpwrap-http has met a bug: its journal says more")
+            response = refusal(500, "a bug in mcpwrap-http: its journal has the details")
         if not response.prepared:
             response.headers[hdrs.SERVER] = responses.SERVER
             if not request.content.is_eof():
-                response.force_close()  # what is left of the body is not read
+                response.force_close()  # the rest of the body is not read
         return response
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.version != HttpVersion11:  # as old as 0.9, of which nobody knows what is what
-            raise RejectedRequestError(refusal(400, "only HTTP/1.1 is known here"))
+        if request.version != HttpVersion11:  # others, down to 0.9, have other rules
+            raise RejectedRequestError(refusal(400, "the only supported version is HTTP/1.1"))
         head = _head(request)
-        heard = request_rules.judge(head, self._state.host)
-        if not isinstance(heard, AcceptedRequest):
-            response = refusal(heard.status, heard.why)
-            if heard.allow:
-                response.headers[hdrs.ALLOW] = ", ".join(heard.allow)
+        judged = request_rules.judge(head, self._state.host)
+        if not isinstance(judged, AcceptedRequest):
+            response = refusal(judged.status, judged.why)
+            if judged.allow:
+                response.headers[hdrs.ALLOW] = ", ".join(judged.allow)
             raise RejectedRequestError(response)
-        match heard.endpoint:
+        match judged.endpoint:
             case HttpEndpoint.OLD_STREAM:
                 return await http_sse.stream(self._state, request)
             case HttpEndpoint.OLD_MESSAGES:
                 posted = await self._posted(request)
-                return await http_sse.post(self._state, head, heard.session, posted)
+                return await http_sse.post(self._state, head, judged.session, posted)
             case HttpEndpoint.ENDPOINT:
                 return await self._at_endpoint(request, head)
 
@@ -78,8 +78,8 @@ class Application:
 
 def _no_such_method(head: RequestHead) -> web.Response:
     if head.every(VERSION_HEADER) != [MODERN]:
-        return refusal(400, "that protocol version is not known here")
-    response = refusal(405, f"{MODERN} has only POST")
+        return refusal(400, "this protocol version is not supported")
+    response = refusal(405, f"MCP {MODERN} has only POST")
     response.headers[hdrs.ALLOW] = "POST"
     return response
 

@@ -1,4 +1,4 @@
-"""HTTP connections: limit, timeouts, and eviction of the one that is idle longest."""
+"""HTTP connections: limit, timeouts, and eviction of the connection that is idle longest."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from aiohttp import web
 
 _TO_READ_S = 1.0
 _MAX_TURNED_AWAY = 16
-_PAUSE_S = 0.5  # when there is no descriptor left for another connection
+_PAUSE_S = 0.5  # after accept(2) failed, for example without a free descriptor
 _MAX_LINE_BYTES = 2048
 _MAX_FIELD_BYTES = 16 * 1024  # a URI of 8192 characters as base64, in Mcp-Name
 _MAX_FIELDS = 128
@@ -28,13 +28,13 @@ class HttpConnectionLimits:
     """Limits of connections, which only one account can open."""
 
     connections: int = 128
-    head_s: float = 10.0  # for the first head of a connection to be whole
-    between_s: float = 75.0  # from an answer to the next whole head; agents keep connections
+    head_s: float = 10.0  # until the first head of a connection is complete
+    between_s: float = 75.0  # from a response to the next complete head; agents keep connections
     body_s: float = 60.0
 
 
 class HttpConnections:
-    """Connection table, and accept loop on the socket that PID 1 made."""
+    """Connection table, and accept loop on the socket that PID 1 created."""
 
     def __init__(
         self, listener: socket.socket, handler: Handler, limits: HttpConnectionLimits
@@ -42,12 +42,12 @@ class HttpConnections:
         self._listener = listener
         self._limits = limits
         self._handler = handler
-        # By connection, when it is cut off; none while a request is dealt with.
+        # By connection: the timer that aborts it; None while a request is handled.
         self._ends: dict[asyncio.BaseTransport, asyncio.TimerHandle | None] = {}
         self._turned_away: deque[socket.socket] = deque()
         self._server = web.Server(
             self._handle,
-            handler_cancellation=True,  # who leaves is noticed at once
+            handler_cancellation=True,  # a closed connection cancels its request at once
             access_log=None,
             keepalive_timeout=limits.between_s,
             max_line_size=_MAX_LINE_BYTES,
@@ -69,14 +69,14 @@ class HttpConnections:
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of connections."""
         for transport in [one for one in self._ends if one.is_closing()]:
             self._time(transport, None)
             del self._ends[transport]
         return len(self._ends)
 
     async def accept(self) -> None:
-        """Accept until cancelled. Where there are too many, the one that is idle longest goes."""
+        """Accept until cancelled. At the limit, the connection that is idle longest is aborted."""
         loop = asyncio.get_running_loop()
         self._listener.settimeout(0)
         while True:
@@ -93,7 +93,7 @@ class HttpConnections:
             self._time(transport, self._limits.head_s)
 
     def _turn_away(self, connection: socket.socket) -> None:
-        """Say that there are too many, with time to read that: to close at once is to reset."""
+        """Send status 503, and close after a pause: an immediate close would reset the response."""
         with suppress(OSError):
             connection.send(_FULL)
             connection.shutdown(socket.SHUT_WR)
@@ -111,7 +111,7 @@ class HttpConnections:
         return idle is not None
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Deal with a request whose head is whole."""
+        """Handle a request whose head is complete."""
         transport = request.transport
         self._time(transport, None)
         try:
@@ -120,7 +120,7 @@ class HttpConnections:
             self._time(transport, self._limits.between_s)
 
     def _time(self, transport: asyncio.BaseTransport | None, cut_off_in_s: float | None) -> None:
-        """Have a connection cut off later, or not at all."""
+        """Set the timer that aborts a connection; without a time, remove it."""
         if transport is None or transport not in self._ends:
             return
         timer = self._ends.pop(transport)

@@ -1,14 +1,14 @@
-"""Event queue of one HTTP response stream, also for a reader that connects again later."""
+"""Event queue of one HTTP response stream, also for a reader that reconnects later."""
 
 import asyncio
 from collections import deque
 
 from mcpwrap.core.http.event_history import StreamEvent
 
-# Beyond these a reader is waited for, and where there is none the oldest is lost.
+# Beyond these the writer waits for the reader; without a reader the oldest event is dropped.
 MAX_AHEAD = 256
 MAX_AHEAD_BYTES = 1024 * 1024
-_LEAVES_WITHIN_S = 0.5  # a reader whose connection has ended
+_LEAVES_WITHIN_S = 0.5  # time in which a reader leaves whose connection has ended
 
 
 class BusyError(Exception):
@@ -20,7 +20,7 @@ class Stream:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.is_over = False  # nothing more will come
+        self.is_over = False  # no more events will follow
         self.has_reader = False
         self._is_paused = False
         self.told = 0  # the number of the last event that was read
@@ -29,7 +29,7 @@ class Stream:
         self._changed = asyncio.Event()
 
     async def put(self, event: StreamEvent) -> None:
-        """Add an event, and wait until its reader has come near."""
+        """Add an event, and wait until its reader is within the bounds."""
         self._events.append(event)
         self._bytes += len(event.json)
         self._change()
@@ -39,20 +39,20 @@ class Stream:
             self.pop()
 
     def end(self) -> None:
-        """Say that nothing more will come."""
+        """Mark the stream as over: no more events will follow."""
         self.is_over = True
         self._change()
 
     def pause(self) -> None:
-        """Send its reader away; another may come for what is told later."""
+        """End the response of the reader; another reader may take the later events."""
         self._is_paused = True
         self._change()
 
     async def enter(self) -> None:
-        """Become its reader.
+        """Become the reader.
 
         Raises:
-            BusyError: somebody is, and stays.
+            BusyError: the stream has a reader, and it did not leave in time.
         """
         try:
             async with asyncio.timeout(_LEAVES_WITHIN_S):
@@ -63,7 +63,7 @@ class Stream:
         self.has_reader, self._is_paused = True, False
 
     def leave(self) -> None:
-        """Be its reader no more."""
+        """Stop being the reader."""
         self.has_reader = False
         self._change()
 
@@ -71,7 +71,7 @@ class Stream:
         """Return the next event, which stays until `pop`; None at the end, or at a pause.
 
         Raises:
-            TimeoutError: none came in this time.
+            TimeoutError: no event came in this time.
         """
         async with asyncio.timeout(within_s):
             while not (self._events or self.is_over or self._is_paused):
@@ -79,7 +79,7 @@ class Stream:
         return self._events[0] if self._events else None
 
     def pop(self) -> None:
-        """Forget the oldest event: it was told."""
+        """Remove the oldest event: it was sent, or it is dropped."""
         event = self._events.popleft()
         self._bytes -= len(event.json)
         self.told = event.number
@@ -87,7 +87,7 @@ class Stream:
 
     @property
     def unread_bytes(self) -> int:
-        """How much nobody has read yet."""
+        """Number of bytes that no reader has taken."""
         return self._bytes
 
     def _is_far_ahead(self) -> bool:

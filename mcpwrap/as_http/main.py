@@ -28,10 +28,10 @@ _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 
 
 def main() -> int:
-    """Serve until systemd stops us, or nobody needs us."""
+    """Serve until systemd stops the listener, or until it is idle."""
     environ = dict(os.environ)  # noqa: TID251 - a main()
-    prctl.forbid_dumps()  # what an agent and a server say passes through
-    # A request that cannot be parsed is the agent's own affair.
+    prctl.forbid_dumps()  # all messages of agent and server are in this process's memory
+    # Only the agent itself can send a request that cannot be parsed, so none is logged.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     try:
         listener = read_listener(Path(environ["CREDENTIALS_DIRECTORY"], "listener"), sys.argv)
@@ -43,19 +43,20 @@ def main() -> int:
 
 
 def read_listener(path: Path, argv: list[str]) -> Listener:
-    """Return what root says of this instance, `NAME.UID`.
+    """Read root's configuration of this instance, `NAME.UID`.
 
     Raises:
-        UsageError: it says nothing, or speaks of another instance.
+        UsageError: the file cannot be read, is malformed, or is for another instance.
     """
-    fix = "`sudo mcpwrap apply` writes it"
+    fix = "run `sudo mcpwrap apply`, which writes the file"
     try:
         listener = listener_file.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
-        raise UsageError(f"cannot be read: {error}", where=str(path), fix=fix) from error
+        problem = f"cannot be read: {error}"
+        raise UsageError(problem, where=str(path), fix=fix, code="E-HTTP-LISTENER-FILE") from error
     if argv[1:] != [f"{listener.server}.{listener.uid}"]:
         problem = f"is for {listener.server}.{listener.uid}, and not for {argv[1:]}"
-        raise UsageError(problem, where=str(path), fix=fix)
+        raise UsageError(problem, where=str(path), fix=fix, code="E-HTTP-LISTENER-FILE")
     return listener
 
 
@@ -66,18 +67,18 @@ async def _until_stopped(listening: socket.socket, listener: Listener) -> None:
 
 
 async def serve(
-    door: tuple[socket.socket, Listener],
+    bound: tuple[socket.socket, Listener],
     settings: ListenerSettings,
     stop: asyncio.Event,
     notifier: Notifier,
 ) -> None:
-    """Serve until `stop`, or until there was no session and no connection for `around.idle_s`."""
-    listening, listener = door
+    """Serve until `stop`, or until there was no session and no connection for `idle_s`."""
+    listening, listener = bound
     async with asyncio.TaskGroup() as tasks:
         running: set[asyncio.Task[None]] = set()
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
-            task = tasks.create_task(_say_what_failed(work))
+            task = tasks.create_task(_log_failure(work))
             running.add(task)
             task.add_done_callback(running.discard)
 
@@ -97,8 +98,8 @@ async def serve(
             task.cancel()
 
 
-async def _say_what_failed(work: Coroutine[Any, Any, None]) -> None:
-    """Do work of one session; a bug in it must not end the others."""
+async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
+    """Run a task of one session, and log its traceback: a bug must not end the other sessions."""
     try:
         await work
     except Exception:  # noqa: BLE001 - see above

@@ -1,4 +1,4 @@
-"""HTTP session that began with a handshake: routes the server's messages to SSE streams."""
+"""MCP session that began with a handshake: routes the server's messages to SSE streams."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ from mcpwrap.core.protocol.jsonrpc import (
 )
 from mcpwrap.core.wire import session_socket
 
-_MAX_UNREAD_STREAMS = 64  # of answers that nobody has fetched; the oldest are lost
+_MAX_UNREAD_STREAMS = 64  # of responses that no agent has fetched; the oldest are dropped
 _MAX_UNREAD_BYTES = 16 * 1024 * 1024
-_CANCELLED_WITHIN_S = 5.0  # most servers do not answer what was cancelled
+_CANCELLED_WITHIN_S = 5.0  # most servers do not answer a cancelled request
 
 
 class McpSession:
-    """Router of the server's messages; kept until either side ends it."""
+    """Router of the server's messages, until agent or server ends the session."""
 
     def __init__(self, id_: str, gate: GateSession, params: ParamHeaders, now_s: float) -> None:
         self.id = id_
         self.gate = gate
-        self.version = ""  # as the server has agreed to it
+        self.version = ""  # protocol revision that the server agreed to
         self.history = History()
         self.standalone = Stream(STANDALONE)
         self.connections = 0
@@ -46,19 +46,19 @@ class McpSession:
         self._streams: dict[int, Stream] = {}
         self._last_stream = self._last_event = 0
         gate.deliver = self._deliver
-        gate.when_ended = self._tell_ended
+        gate.when_ended = self._fail_all
 
     @property
     def is_resumable(self) -> bool:
-        """Say whether a stream can be asked for again from its beginning (SEP-1699)."""
+        """Return whether a stream can be resumed from its beginning (SEP-1699)."""
         return self.version >= "2025-11-25"
 
     def is_in_use(self, request_id: Id) -> bool:
-        """Say whether a request of that id has no answer yet."""
+        """Return whether a request with this id has no response yet."""
         return request_id in self._routes
 
     def open(self, requests: Sequence[Request]) -> Stream:
-        """Return the stream on which the answers to these requests will be told."""
+        """Return a new stream for the responses to these requests."""
         self._forget_unread()
         self._last_stream += 1
         stream = self._streams[self._last_stream] = Stream(self._last_stream)
@@ -66,26 +66,26 @@ class McpSession:
         return stream
 
     def open_on_standalone(self, requests: Sequence[Request]) -> None:
-        """Have the answers told where all else is: in the old transport."""
+        """Route the responses to the standalone stream: the old transport has no other."""
         self._routes.add(STANDALONE, requests)
 
     def find(self, number: int) -> Stream | None:
-        """Return a stream on which something may come, or is still unread."""
+        """Return a stream that is open or has unread events."""
         return self.standalone if number == STANDALONE else self._streams.get(number)
 
     def finished(self, number: int) -> Stream:
-        """Return a stream on which nothing will come."""
+        """Return a stream that is over, and has no events."""
         stream = Stream(number)
         stream.end()
         return stream
 
     def forget_told(self, stream: Stream) -> None:
-        """Forget a stream of which all was told."""
+        """Forget a stream that is over, if all its events were read."""
         if stream.is_over and not stream.unread_bytes:
             self._streams.pop(stream.number, None)
 
     async def give_up(self, request_id: Id) -> None:
-        """Answer for the server, if it does not, a request that was cancelled."""
+        """Answer a cancelled request in place of the server, if the server does not."""
         if request_id not in self._routes:
             return
         await asyncio.sleep(_CANCELLED_WITHIN_S)
@@ -95,20 +95,20 @@ class McpSession:
     async def _deliver(self, line: bytes) -> None:
         match decode(line, Sender.SERVER, MAX_BATCH):
             case Decoded() as decoded:
-                await self._tell(remove_tags(decoded))
+                await self._route(remove_tags(decoded))
             case Batch(items):
                 for item in items:
                     if isinstance(item, Decoded):
-                        await self._tell(remove_tags(item))
-            case _:  # the gate writes none
+                        await self._route(remove_tags(item))
+            case _:  # the gate writes no such line
                 return
 
-    async def _tell(self, untagged: UntaggedMessage) -> None:
+    async def _route(self, untagged: UntaggedMessage) -> None:
         if untagged.is_closed:
-            self._have_polled(untagged)
+            self._pause_stream(untagged)
             return
-        number = self._routes.route(untagged, self._is_heard)
-        if number is None:  # an answer that nobody waits for
+        number = self._routes.route(untagged, self._has_reader)
+        if number is None:  # a response to a request that is not open
             return
         self._learn(untagged)
         await self._put(number, event_of(untagged))
@@ -125,8 +125,8 @@ class McpSession:
         if number != STANDALONE and not self._routes.open_on(number):
             stream.end()
 
-    async def _tell_ended(self, ended: session_socket.ServerEnded) -> None:
-        """Answer whatever was asked, and end all streams."""
+    async def _fail_all(self, ended: session_socket.ServerEnded) -> None:
+        """Answer all open requests with an error, and end all streams."""
         for stream in [self.standalone, *self._streams.values()]:
             for id_ in self._routes.open_on(stream.number):
                 await self._fail(id_, INTERNAL_ERROR, why(ended))
@@ -138,8 +138,8 @@ class McpSession:
             json = error_response(request_id, code, f"mcpwrap: {text}")
             await self._put(number, StreamEvent(number, 0, json, request_id, code))
 
-    def _have_polled(self, untagged: UntaggedMessage) -> None:
-        """End the response of a request, so that the agent asks for the rest a little later."""
+    def _pause_stream(self, untagged: UntaggedMessage) -> None:
+        """End the HTTP response of a request, so that the agent resumes the stream later."""
         number = None if untagged.about is None else self._routes.stream_of(untagged.about)
         stream = None if number is None else self._streams.get(number)
         if stream is not None and self.is_resumable:
@@ -152,7 +152,7 @@ class McpSession:
             if not self.version and isinstance(version, str):
                 self.version = version
 
-    def _is_heard(self, number: int) -> bool:
+    def _has_reader(self, number: int) -> bool:
         stream = self.find(number)
         return stream is not None and stream.has_reader
 
@@ -165,7 +165,7 @@ class McpSession:
 
 
 def event_of(untagged: UntaggedMessage) -> StreamEvent:
-    """Return a message as an event of no number yet."""
+    """Return a message as an event that has no number yet."""
     match untagged.message:
         case Result(id=answered):
             return StreamEvent(0, 0, untagged.json, answered)
@@ -184,6 +184,6 @@ def event_of(untagged: UntaggedMessage) -> StreamEvent:
 
 
 def why(ended: session_socket.ServerEnded) -> str:
-    """Return how a session ended, for an agent."""
-    said = f": {ended.why}" if ended.why else ""
-    return f"the server has ended with status {ended.status}{said}"
+    """Return the reason why a session ended, for an agent."""
+    reason = f": {ended.why}" if ended.why else ""
+    return f"the server has ended with status {ended.status}{reason}"

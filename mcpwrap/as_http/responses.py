@@ -12,11 +12,11 @@ from mcpwrap.core.http.request_rules import EVENTS, JSON
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, error_response
 
 SESSION = "Mcp-Session-Id"
-RETRY_MS = 1000  # after which an agent that was cut off asks again
+RETRY_MS = 1000  # delay before an agent reconnects to a stream that broke
 STILL_HERE_EVERY_S = 15.0
-RETRY_AFTER_S = 5  # where all sessions are in use
-SERVER = "mcpwrap"  # the header of that name
-# Sent before the first event, and through whatever is between.
+RETRY_AFTER_S = 5  # if all sessions are in use
+SERVER = "mcpwrap"  # value of the header `Server`
+# Intermediaries must not cache, transform or buffer the stream.
 _STREAM_HEADERS = {
     hdrs.CONTENT_TYPE: EVENTS,
     hdrs.CACHE_CONTROL: "no-cache, no-transform",
@@ -29,26 +29,26 @@ _STREAM_HEADERS = {
 class ResponseFormat:
     """Options of a response: JSON or SSE, HTTP status, session, replay, keepalive."""
 
-    json_within_s: float = 0.0  # if the answer is the first event, and comes this soon: JSON
-    json_for_status_alone: bool = False  # and then only if the server answered with one of HTTP
-    modern_method: str = ""  # errors have a status of HTTP, as 2026-07-28 has it
-    is_remote: bool = False  # the server's HTTP status is heeded
+    json_within_s: float = 0.0  # if the response is the first event, and comes this soon: JSON
+    json_for_status_alone: bool = False  # and then only if the server sent an HTTP status
+    modern_method: str = ""  # errors have an HTTP status, as in 2026-07-28
+    is_remote: bool = False  # the server's HTTP status is used
     session: str = ""
-    history: History | None = None  # events have ids, and are kept in it
+    history: History | None = None  # events have ids, and are stored in it
     is_resumable: bool = False
-    endpoint: str = ""  # of the old transport: where to post to
+    endpoint: str = ""  # of the old transport: the path for POST
     still_here_every_s: float = STILL_HERE_EVERY_S
 
 
 def refusal(
     status: int, why: str, *, code: int = INVALID_REQUEST, request_id: Id | None = None
 ) -> web.Response:
-    """Return a JSON-RPC error that is ours, with a status of HTTP."""
+    """Return a JSON-RPC error of the listener, with an HTTP status."""
     return as_json(error_response(request_id, code, f"mcpwrap: {why}"), status)
 
 
 def not_let_in(error: SessionRefusedError, request_id: Id | None) -> web.Response:
-    """Return what is said where the gate lets nobody in, or the server does not start."""
+    """Return the response for a session that the gate refused, or whose server did not start."""
     status = status_codes.of_refusal(error.status)
     response = refusal(status, error.why, code=INTERNAL_ERROR, request_id=request_id)
     if status == 503:
@@ -57,12 +57,12 @@ def not_let_in(error: SessionRefusedError, request_id: Id | None) -> web.Respons
 
 
 def accepted() -> web.Response:
-    """Return what is said to a message that has no answer."""
+    """Return the response to a message that has no JSON-RPC response."""
     return web.Response(status=202)
 
 
 def as_json(body: bytes, status: int) -> web.Response:
-    """Return a message alone."""
+    """Return a single message as JSON."""
     return web.Response(body=body, status=status, headers={hdrs.CONTENT_TYPE: JSON})
 
 
@@ -72,26 +72,26 @@ async def tell(
     form: ResponseFormat,
     told_before: list[StreamEvent] | None = None,
 ) -> web.StreamResponse:
-    """Tell what is on a stream until it is over: as JSON if that will do, or as events.
+    """Send the events of a stream until it is over: as JSON if one response is all, or as SSE.
 
     Raises:
-        BusyError: somebody else is reading it.
-        ConnectionError: the agent has left.
+        BusyError: the stream has another reader.
+        ConnectionError: the agent has disconnected.
     """
     await stream.enter()
     try:
-        event = await _answer_soon(stream, form)
+        event = await _early_response(stream, form)
         if event is not None:
-            response = _only_answer(event, form)
+            response = _json_response(event, form)
             stream.pop()
             return response
-        return await _tell_events(request, stream, form, told_before or [])
+        return await _send_events(request, stream, form, told_before or [])
     finally:
         stream.leave()
 
 
-async def _answer_soon(stream: Stream, form: ResponseFormat) -> StreamEvent | None:
-    """Return the first event, if it is the answer, and comes soon."""
+async def _early_response(stream: Stream, form: ResponseFormat) -> StreamEvent | None:
+    """Return the first event, if it is the response and comes within `json_within_s`."""
     if not form.json_within_s:
         return None
     try:
@@ -104,7 +104,7 @@ async def _answer_soon(stream: Stream, form: ResponseFormat) -> StreamEvent | No
     return event if has_status or not form.json_for_status_alone else None
 
 
-def _only_answer(event: StreamEvent, form: ResponseFormat) -> web.Response:
+def _json_response(event: StreamEvent, form: ResponseFormat) -> web.Response:
     status = 200
     if form.modern_method and event.code is not None:
         status = status_codes.of_error(event.code, form.modern_method)
@@ -117,8 +117,8 @@ def _only_answer(event: StreamEvent, form: ResponseFormat) -> web.Response:
     return response
 
 
-async def _tell_events(
-    request: web.BaseRequest, stream: Stream, form: ResponseFormat, told_before: list[StreamEvent]
+async def _send_events(
+    request: web.BaseRequest, stream: Stream, form: ResponseFormat, replayed: list[StreamEvent]
 ) -> web.StreamResponse:
     response = web.StreamResponse(headers=_STREAM_HEADERS)
     if form.session:
@@ -129,14 +129,14 @@ async def _tell_events(
     if form.is_resumable:
         id_ = event_history.id_of(stream.number, stream.told)
         await response.write(sse.priming_event(id_, RETRY_MS))
-    for event in told_before:
+    for event in replayed:
         await response.write(_encoded(event, form))
-    await _tell_new(response, stream, form)
+    await _send_new(response, stream, form)
     await response.write_eof()
     return response
 
 
-async def _tell_new(response: web.StreamResponse, stream: Stream, form: ResponseFormat) -> None:
+async def _send_new(response: web.StreamResponse, stream: Stream, form: ResponseFormat) -> None:
     while True:
         try:
             event = await stream.next(form.still_here_every_s)

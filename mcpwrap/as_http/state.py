@@ -1,4 +1,4 @@
-"""Shared state of requests: sessions, gate pool, limits. In memory, gone with the process."""
+"""Shared state of requests: sessions, gate pool, limits. It is in memory only."""
 
 import secrets
 import time
@@ -15,8 +15,8 @@ from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 
-_FORGOTTEN_S = 1800.0  # since an agent was last heard of in a session
-_UNUSED_S = 60.0  # then one may go where another is needed
+_IDLE_TIMEOUT_S = 1800.0  # since the agent's last connection in a session
+_EVICTABLE_AFTER_S = 60.0  # of idle time; then a session may be ended to make room for another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class ListenerSettings:
     port: int = listener_file.PORT
     clock: Callable[[], float] = time.monotonic
     limits: HttpConnectionLimits = field(default_factory=HttpConnectionLimits)
-    idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
+    idle_s: float = 300.0  # without session and connection; a connection starts the unit again
     still_here_every_s: float = 15.0
-    # How long an answer may take and still be no stream. A call that can be asked for again is
-    # soon one; and where the status of HTTP says what went wrong, that is waited for longer.
+    # A response within this time is JSON, and a later one is a stream. The time is short for a
+    # resumable stream, and longer where the HTTP status can report the error.
     resumable_json_within_s: float = 0.05
     json_within_s: float = 1.0
     modern_json_within_s: float = 5.0
@@ -54,11 +54,11 @@ class ListenerState:
         self._used_at_s = settings.clock()
 
     def begin(self, gate: GateSession) -> McpSession:
-        """Return a new session, which cannot be found yet."""
+        """Return a new session, which `find` does not find yet."""
         return McpSession(secrets.token_urlsafe(24), gate, self.params, self.settings.clock())
 
     def find(self, session_id: str) -> McpSession | None:
-        """Return a session that has not ended."""
+        """Return the session with this id; None if it does not exist or has ended."""
         session = self.sessions.get(session_id)
         if session is not None and session.gate.has_ended:
             del self.sessions[session_id]
@@ -67,7 +67,7 @@ class ListenerState:
 
     @contextmanager
     def used(self, session: McpSession) -> Iterator[None]:
-        """Note that an agent is there."""
+        """Count a connection of the agent to a session, and note when it ends."""
         session.connections += 1
         try:
             yield
@@ -76,34 +76,35 @@ class ListenerState:
             session.heard_at_s = self.settings.clock()
 
     def sweep(self) -> None:
-        """End what nobody has used for long."""
+        """End the sessions that have been idle for too long."""
         self.gates.sweep()
         for session in list(self.sessions.values()):
             if session.gate.has_ended:
                 del self.sessions[session.id]
-            elif self._unheard_s(session) >= _FORGOTTEN_S:
+            elif self._idle_s(session) >= _IDLE_TIMEOUT_S:
                 self.end(session)
 
     def end(self, session: McpSession) -> None:
-        """End a session, which nobody finds any more."""
+        """End a session, and remove it from the table."""
         self.sessions.pop(session.id, None)
         self.spawn(session.gate.close())
 
     def is_idle(self) -> bool:
-        """Say whether there has been no session and no connection for long enough."""
+        """Return whether there was no session and no connection for `idle_s`."""
         now_s = self.settings.clock()
         if self.gates.count or (self.connections and self.connections.count):
             self._used_at_s = now_s
         return now_s - self._used_at_s >= self.settings.idle_s
 
     async def _end_unused(self) -> bool:
-        """End the session that has been unheard of the longest, if that is long."""
-        unheard = max(self.sessions.values(), key=self._unheard_s, default=None)
-        if unheard is None or self._unheard_s(unheard) < _UNUSED_S:
+        """End the session that is idle longest, if long enough. Return whether one was ended."""
+        oldest = max(self.sessions.values(), key=self._idle_s, default=None)
+        if oldest is None or self._idle_s(oldest) < _EVICTABLE_AFTER_S:
             return False
-        self.sessions.pop(unheard.id, None)
-        await unheard.gate.close()
+        self.sessions.pop(oldest.id, None)
+        await oldest.gate.close()
         return True
 
-    def _unheard_s(self, session: McpSession) -> float:
+    def _idle_s(self, session: McpSession) -> float:
+        """Return how long a session has had no connection, in seconds; -1.0 if it has one."""
         return -1.0 if session.connections else self.settings.clock() - session.heard_at_s

@@ -1,4 +1,4 @@
-"""Client of the gate: begins a session in the agent's name, with retries and a timeout."""
+"""Client of the gate: begins a session for the agent, with retries and a timeout."""
 
 import os
 import socket
@@ -11,14 +11,14 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE = "/run/mcpwrap/gate.sock"
-AGENT = "MCPWRAP_AGENT"  # the variable in which the gate is told whose session it is
-_FIRST_S = 45.0  # the gate's own limits, added up: handshake, variables, start of the wrapper
-_TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
-_NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
+AGENT = "MCPWRAP_AGENT"  # the variable of the hello that has the agent's UID
+_FIRST_S = 45.0  # sum of the gate's own timeouts: handshake, variables, start of the wrapper
+_TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed has restarted in less
+_NO_GATE = "the gate does not answer: see `systemctl status mcpwrap-gate`"
 
 
 class SessionRefusedError(Exception):
-    """Refusal of a session; `status` is of `session_socket.Exit`, or as the gate sent it."""
+    """Refusal of a session; `status` is an `Exit` of `session_socket`, or as the gate sent it."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -34,7 +34,7 @@ class GateConnection:
     from_server_fd: int
 
     def close_input(self) -> None:
-        """Let the server see the end of its input."""
+        """Close the server's input."""
         fd, self.to_server_fd = self.to_server_fd, -1
         if fd >= 0:
             os.close(fd)
@@ -49,24 +49,24 @@ class GateConnection:
 
 
 def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
-    """Begin a session. It blocks, for a minute at the worst.
+    """Begin a session. This blocks for up to a minute.
 
     Raises:
-        SessionRefusedError: the gate lets nobody in or cannot be reached, or the server does not
-            start.
+        SessionRefusedError: the gate refuses the session or cannot be reached, or the server does
+            not start.
     """
     their_in, to_server = os.pipe2(os.O_CLOEXEC)
     from_server, their_out = os.pipe2(os.O_CLOEXEC)
     theirs, ours = [their_in, their_out], [to_server, from_server]
     try:
-        gate = _enter(path, _hello(server, uid), theirs)
+        gate = _connect(path, _hello(server, uid), theirs)
     except BaseException:
         fd_passing.close_all(ours)
         raise
     finally:
         fd_passing.close_all(theirs)
     for fd in [*ours, gate.fileno()]:
-        # The ends that were passed stay as they are: those are other open files.
+        # The passed ends are other open files, and stay blocking.
         os.set_blocking(fd, False)
     gate.settimeout(0)
     return GateConnection(gate, to_server, from_server)
@@ -76,15 +76,15 @@ def _hello(server: str, uid: int) -> bytes:
     return session_socket.encode_hello(session_socket.Protocol.GATE, server, {AGENT: str(uid)})
 
 
-def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
+def _connect(path: str, packet: bytes, fds: list[int]) -> socket.socket:
     for _ in range(_TRIES):
         gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            if _is_let_in(gate, path, packet, fds):
+            if _has_begun(gate, path, packet, fds):
                 return gate
         except BlockingIOError:
             gate.close()
-            break  # it heard us, and does not answer
+            break  # the timeout: the gate accepted the connection, and does not answer
         except BaseException:
             gate.close()
             raise
@@ -93,24 +93,25 @@ def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
     raise SessionRefusedError(session_socket.Exit.UNAVAILABLE, _NO_GATE)
 
 
-def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
-    """Say whether the session has begun; if not, there is no gate just now."""
-    # Not settimeout(): that would not wait in the queue of a gate that others keep busy.
+def _has_begun(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
+    """Connect and return whether the session has begun; if not, no gate runs at the moment."""
+    # Not settimeout(): with it, connect(2) would not wait in the backlog of a busy gate.
     at_most = struct.pack("ll", int(_FIRST_S), int(_FIRST_S % 1 * 1_000_000))
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
         gate.setsockopt(socket.SOL_SOCKET, option, at_most)
     try:
         gate.connect(path)
-        with suppress(BrokenPipeError):  # it refused before we spoke, and its answer waits for us
+        with suppress(BrokenPipeError):  # it refused before the hello, and its reply is queued
             fd_passing.send(gate, packet, fds)
-        return _hears(gate)
+        return _read_start(gate)
     except BlockingIOError:
         raise
     except OSError:
         return False
 
 
-def _hears(gate: socket.socket) -> bool:
+def _read_start(gate: socket.socket) -> bool:
+    """Return whether the server has started; False at the end of the connection."""
     while packet := _receive(gate):
         match _decoded(packet):
             case session_socket.VariablesRequest():
@@ -121,14 +122,14 @@ def _hears(gate: socket.socket) -> bool:
                 raise SessionRefusedError(status, why)
             case _:
                 raise SessionRefusedError(
-                    session_socket.Exit.PROTOCOL, "the gate answered out of turn"
+                    session_socket.Exit.PROTOCOL, "the gate sent an unexpected packet"
                 )
     return False
 
 
 def _receive(gate: socket.socket) -> bytes:
     """Return the next packet; empty at the end."""
-    for _ in range(2):  # a reset comes before what was sent earlier, so ask twice
+    for _ in range(2):  # a reset is reported before packets that were sent earlier, so read twice
         with suppress(ConnectionResetError):
             return gate.recv(session_socket.MAX_PACKET_BYTES)
     return b""

@@ -1,4 +1,4 @@
-"""Session with the gate, as lines in and lines out: relay, stderr log, grace at its end."""
+"""Gate session, as lines in and lines out: relay, stderr log, grace period at its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,8 +12,8 @@ from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.systemd.stderr_log import log_line
 
-MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill
-_GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as much
+MAX_STDERR_BYTES = 1024 * 1024  # of one session, so that no server fills the journal
+_GRACE_S = 2.0  # for a server whose input has ended; the official SDKs wait as long
 
 Deliver = Callable[[bytes], Awaitable[None]]
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
@@ -27,15 +27,15 @@ class EndedError(Exception):
 
 
 async def drop(_: bytes) -> None:
-    """Deliver nothing: nobody waits for it."""
+    """Discard a line: no request waits for it."""
 
 
 class GateSession:
-    """Relay of one session. It reads the next line when `deliver` is done with the last."""
+    """Relay of one session. It reads the next line when `deliver` has handled the last."""
 
     def __init__(self, opened: GateConnection, spawn: Spawn) -> None:
         self._opened = opened
-        self._outbox = SendQueue()
+        self._queue = SendQueue()
         self._ended: asyncio.Future[session_socket.ServerEnded] = (
             asyncio.get_running_loop().create_future()
         )
@@ -47,38 +47,39 @@ class GateSession:
 
     @property
     def has_ended(self) -> bool:
-        """Say whether it has."""
+        """Return whether the session has ended."""
         return self._ended.done()
 
     async def send(self, line: bytes) -> None:
-        """Pass on one line, its end included. It goes whole or not at all.
+        """Send one line to the server, its end included. It is sent whole or not at all.
 
         Raises:
-            EndedError: there is nobody any more.
+            EndedError: the session has ended.
         """
         try:
-            await self._outbox.put(line)
+            await self._queue.put(line)
         except QueueClosedError as error:
             raise EndedError from error
 
     def abort(self) -> None:
-        """End it at once, and all that the server has begun."""
+        """End the session at once, with everything that the server has started."""
         self._end(session_socket.ServerEnded(0))
 
     async def close(self) -> None:
-        """End it as an agent does with its own: the server's input ends, and a little later all."""
-        self._outbox.close()
+        """End the session as an agent does over stdio: close the server's input, wait, and end."""
+        self._queue.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await asyncio.shield(self._ended)
         self.abort()
 
     async def _run(self) -> None:
-        """Live until one of them ends; then close everything, so that nothing is left behind."""
+        """Run until the session ends, then close all its descriptors."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [
-                    tasks.create_task(one()) for one in (self._write, self._read, self._hear)
+                    tasks.create_task(one())
+                    for one in (self._write, self._read, self._read_packets)
                 ]
                 await asyncio.shield(self._ended)
                 for task in running:
@@ -91,9 +92,9 @@ class GateSession:
 
     async def _write(self) -> None:
         with suppress(BrokenPipeError):
-            while line := await self._outbox.take():
+            while line := await self._queue.take():
                 await pipe_io.write_all(self._opened.to_server_fd, line)
-        self._outbox.close()
+        self._queue.close()
         self._opened.close_input()
 
     async def _read(self) -> None:
@@ -104,8 +105,8 @@ class GateSession:
             self._end(session_socket.ServerEnded(session_socket.Exit.PROTOCOL, str(error)))
         self._has_read_all.set()
 
-    async def _hear(self) -> None:
-        """Hear what the gate says beside the lines: what it read of the server, it wrote before."""
+    async def _read_packets(self) -> None:
+        """Read the gate's packets. Before it reports the end, it has written all the lines."""
         loop, ended = asyncio.get_running_loop(), _BROKEN_OFF
         with suppress(OSError, session_socket.ProtocolError):
             while packet := await loop.sock_recv(
@@ -113,7 +114,7 @@ class GateSession:
             ):
                 match session_socket.decode(packet):
                     case session_socket.StderrChunk(text):
-                        self._note(text)
+                        self._log_stderr(text)
                     case session_socket.ServerEnded() as ended:
                         break
                     case _:
@@ -122,14 +123,14 @@ class GateSession:
             await self._has_read_all.wait()
         self._end(ended)
 
-    def _note(self, text: bytes) -> None:
+    def _log_stderr(self, text: bytes) -> None:
         if self._stderr_bytes < MAX_STDERR_BYTES:
             self._stderr_bytes += len(text)
             is_full = self._stderr_bytes >= MAX_STDERR_BYTES
-            said = text.decode(errors="replace").rstrip()
-            log_line(f"{said} (and more, which is left out)" if is_full else said)
+            line = text.decode(errors="replace").rstrip()
+            log_line(f"{line} (further output is not logged)" if is_full else line)
 
     def _end(self, ended: session_socket.ServerEnded) -> None:
-        self._outbox.close()
+        self._queue.close()
         if not self._ended.done():
             self._ended.set_result(ended)

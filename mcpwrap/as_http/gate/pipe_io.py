@@ -1,6 +1,6 @@
-"""Non-blocking line I/O on our ends of a gate session's pipes.
+"""Non-blocking line I/O on the listener's ends of a gate session's pipes.
 
-Lines to a server that may not be reading wait in a bounded send queue (backpressure).
+Lines to a server that does not read wait in a bounded send queue (backpressure).
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator
 from mcpwrap.core.protocol.framing import LineBuffer
 
 _CHUNK_BYTES = 256 * 1024
-_MAX_QUEUED_LINES = 4  # lines; then agents wait
+_MAX_QUEUED_LINES = 4  # then agents wait
 
 
 async def read_lines(fd: int) -> AsyncIterator[bytes]:
     """Yield whole lines without their ends, until the other end is closed.
 
-    Nothing is read while the last line is still being dealt with.
+    The pipe is not read while the consumer still handles the last line.
 
     Raises:
         LineTooLongError: a line is over the bound.
@@ -30,10 +30,10 @@ async def read_lines(fd: int) -> AsyncIterator[bytes]:
 
 
 async def write_all(fd: int, data: bytes) -> None:
-    """Write all of it.
+    """Write all the data.
 
     Raises:
-        BrokenPipeError: nobody reads any more.
+        BrokenPipeError: the other end is closed.
     """
     rest = memoryview(data)
     while rest:
@@ -48,7 +48,7 @@ class QueueClosedError(Exception):
 
 
 class SendQueue:
-    """Bounded queue. A line is in it whole or not at all, whichever end gives up."""
+    """Bounded queue. A line is in it whole or not at all, even if a caller is cancelled."""
 
     def __init__(self, max_waiting: int = _MAX_QUEUED_LINES) -> None:
         self._lines: deque[bytes] = deque()
@@ -57,10 +57,10 @@ class SendQueue:
         self._is_closed = False
 
     async def put(self, line: bytes) -> None:
-        """Put one in, once there is room.
+        """Add a line, once there is room.
 
         Raises:
-            QueueClosedError: it is closed, or was while we waited.
+            QueueClosedError: the queue is closed, or was closed during the wait.
         """
         while len(self._lines) >= self._max_waiting and not self._is_closed:
             self._has_room.clear()
@@ -71,7 +71,7 @@ class SendQueue:
         self._has_some.set()
 
     async def take(self) -> bytes:
-        """Return the next one; empty once it is closed and all were taken."""
+        """Return the next line; empty once the queue is closed and all lines were taken."""
         while not self._lines and not self._is_closed:
             self._has_some.clear()
             await self._has_some.wait()
@@ -81,7 +81,7 @@ class SendQueue:
         return self._lines.popleft()
 
     def close(self) -> None:
-        """Take nothing more in. What is in it can still be taken out."""
+        """Accept no more lines. Queued lines can still be taken."""
         self._is_closed = True
         self._has_room.set()
         self._has_some.set()

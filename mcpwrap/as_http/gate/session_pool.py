@@ -16,16 +16,16 @@ from mcpwrap.core.wire.session_socket import Exit
 
 MAX_SESSIONS = 64
 MAX_IDLE = 16
-IDLE_S = 60.0  # then one that waits for a request of 2026-07-28 is ended
-# A server has 16 sessions, unless told, for all of its agents: after a burst they are the others'.
+IDLE_S = 60.0  # then an idle session for requests of 2026-07-28 is ended
+# By default a server has 16 sessions for all its agents: after a burst, others need them.
 MAX_SPARE, SPARE_S = 4, 5.0
 
 
 class EvictIdle(Protocol):
-    """Callback of the holder of sessions, to end one where another is needed."""
+    """Callback to the holder of MCP sessions, to end one if another is needed."""
 
     async def __call__(self) -> bool:
-        """End one that nobody uses; say whether there was one."""
+        """End an idle session; return whether there was one."""
 
 
 @dataclass(slots=True)
@@ -44,20 +44,20 @@ class GateSessionPool:
         self._spawn, self._clock = spawn, clock
         self._all: list[GateSession] = []
         self._opening = 0
-        self._idle: list[_Idle] = []  # the one that was used last is the last
+        self._idle: list[_Idle] = []  # ordered by last use, the latest last
         self.make_room: EvictIdle | None = None
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of sessions, with those that are being opened."""
         self._all = [gate for gate in self._all if not gate.has_ended]
         return len(self._all) + self._opening
 
     async def open(self) -> GateSession:
-        """Return a new one.
+        """Return a new session.
 
         Raises:
-            SessionRefusedError: the gate lets nobody in, or there are too many.
+            SessionRefusedError: the gate refuses it, or there are too many sessions.
         """
         try:
             return await self._open()
@@ -67,10 +67,10 @@ class GateSessionPool:
         return await self._open()
 
     async def take(self) -> GateSession:
-        """Return one in which no request is under way.
+        """Return a session without an open request: an idle one, or a new one.
 
         Raises:
-            SessionRefusedError: there is none, and the gate does not begin another.
+            SessionRefusedError: no session is idle, and a new one is refused.
         """
         while self._idle:
             gate = self._idle.pop().gate
@@ -79,7 +79,7 @@ class GateSessionPool:
         return await self.open()
 
     def give_back(self, gate: GateSession) -> None:
-        """Keep one for the next request."""
+        """Return a session to the pool, for the next request."""
         gate.deliver = drop
         gate.when_ended = None
         self._idle.append(_Idle(gate, self._clock()))
@@ -87,18 +87,18 @@ class GateSessionPool:
             self._spawn(self._idle.pop(0).gate.close())
 
     def sweep(self) -> None:
-        """End those that nobody has used for long."""
+        """End the sessions that have been idle for too long."""
         now_s = self._clock()
         while self._idle and now_s - self._idle[0].since_s >= self._wait_s():
             self._spawn(self._idle.pop(0).gate.close())
 
     def abort_all(self) -> None:
-        """End all at once."""
+        """End all sessions at once."""
         for gate in self._all:
             gate.abort()
 
     def _wait_s(self) -> float:
-        """Return how long the one that was not used the longest may wait."""
+        """Return how long the session that is idle longest may stay."""
         return IDLE_S if len(self._idle) <= MAX_SPARE else SPARE_S
 
     async def _open(self) -> GateSession:
@@ -106,34 +106,34 @@ class GateSessionPool:
             raise SessionRefusedError(Exit.BUSY, f"all {MAX_SESSIONS} sessions are in use")
         self._opening += 1
         try:
-            opened = await self._knock()
+            opened = await self._connect()
         finally:
             self._opening -= 1
         gate = GateSession(opened, self._spawn)
         self._all.append(gate)
         return gate
 
-    async def _knock(self) -> GateConnection:
+    async def _connect(self) -> GateConnection:
         loop = asyncio.get_running_loop()
         listener = self._listener
-        knocking = loop.run_in_executor(
+        connecting = loop.run_in_executor(
             None, open_gate_connection, self._path, listener.server, listener.uid
         )
         try:
-            return await asyncio.shield(knocking)
+            return await asyncio.shield(connecting)
         except asyncio.CancelledError:
-            knocking.add_done_callback(_close)
+            connecting.add_done_callback(_close)
             raise
 
     async def _end_unused(self) -> bool:
-        """Make room for a session; who has left without a word must keep nobody out."""
+        """Make room for a session: abandoned sessions must not block new ones."""
         if self._idle:
             await self._idle.pop(0).gate.close()
             return True
         return self.make_room is not None and await self.make_room()
 
 
-def _close(knocking: asyncio.Future[GateConnection]) -> None:
-    """End a session that nobody waits for any more."""
-    if not knocking.cancelled() and knocking.exception() is None:
-        knocking.result().close()
+def _close(connecting: asyncio.Future[GateConnection]) -> None:
+    """End a session whose request was cancelled while the gate opened it."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()

@@ -36,10 +36,10 @@ async def stream(state: ListenerState, request: web.BaseRequest) -> web.StreamRe
 async def post(
     state: ListenerState, head: RequestHead, session_id: str, posted: RequestBody
 ) -> web.StreamResponse:
-    """Pass on a message; what is said to it comes on the stream."""
+    """Forward a message; the response comes on the stream."""
     session = state.old_sessions.get(session_id)
     if session is None:
-        raise RejectedRequestError(refusal(404, "there is no such session: begin at /sse"))
+        raise RejectedRequestError(refusal(404, "this session does not exist: begin at /sse"))
     for request in posted.requests:
         if session.is_in_use(request.id):
             raise RejectedRequestError(refusal(400, "the id is in use", request_id=request.id))

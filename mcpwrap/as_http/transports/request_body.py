@@ -29,7 +29,7 @@ MAX_BODY_BYTES = MAX_LINE_BYTES - 1
 
 
 class RejectedRequestError(Exception):
-    """Error for a request that we answer ourselves, with the response."""
+    """Error for a request that the listener itself answers, with the response."""
 
     def __init__(self, response: web.Response) -> None:
         super().__init__()
@@ -38,29 +38,29 @@ class RejectedRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """Posted message, or several in an array."""
+    """Posted message, or a batch."""
 
     messages: tuple[Decoded, ...]
     is_batch: bool
 
     @property
     def requests(self) -> list[Request]:
-        """Those that want an answer."""
+        """The requests among the messages."""
         found = (decoded.message for decoded in self.messages)
         return [message for message in found if isinstance(message, Request)]
 
     def line(self, state: ListenerState, head: RequestHead) -> bytes:
-        """Return what is sent on: the value, encoded again."""
-        parts = [_sent_on(decoded, state, head) for decoded in self.messages]
+        """Return the line for the gate: the decoded value, encoded again."""
+        parts = [_forwarded(decoded, state, head) for decoded in self.messages]
         joined = b"[" + b",".join(parts) + b"]" if self.is_batch else parts[0]
         return on_one_line(joined) + b"\n"
 
 
 async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
-    """Return what is posted.
+    """Read and parse a body.
 
     Raises:
-        RejectedRequestError: it is no message, is too long, or takes too long.
+        RejectedRequestError: the body is not a message, is too long, or takes too long.
     """
     body = await _body(request, body_s)
     match decode(body, Sender.AGENT, MAX_BATCH):
@@ -70,7 +70,7 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
         case Malformed(code, reason, request_id):
             raise RejectedRequestError(refusal(400, reason, code=code, request_id=request_id))
         case InvalidBatch():
-            raise _rejected(f"a batch is of 1 to {MAX_BATCH} messages")
+            raise _rejected(f"a batch must have 1 to {MAX_BATCH} messages")
         case Batch(items):
             return RequestBody(tuple(_expect_message(item) for item in items), is_batch=True)
 
@@ -92,12 +92,12 @@ async def _body(request: web.BaseRequest, body_s: float) -> bytes:
     except TimeoutError:
         raise RejectedRequestError(refusal(408, "the body took too long")) from None
     except web.RequestPayloadError as error:
-        raise RejectedRequestError(refusal(400, "the body is not as its head says")) from error
+        raise RejectedRequestError(refusal(400, "the body does not match its headers")) from error
     return b"".join(pieces)
 
 
 def _too_long() -> RejectedRequestError:
-    return RejectedRequestError(refusal(413, f"a body of over {MAX_BODY_BYTES} bytes"))
+    return RejectedRequestError(refusal(413, f"the body is longer than {MAX_BODY_BYTES} bytes"))
 
 
 def _rejected(why: str) -> RejectedRequestError:
@@ -109,18 +109,18 @@ def _expect_message(item: Decoded | Malformed) -> Decoded:
         raise RejectedRequestError(refusal(400, item.reason, code=item.code, request_id=item.id))
     _expect_right_kind(item)
     if isinstance(item.message, Request) and item.message.method == methods.INITIALIZE:
-        raise _rejected("initialize may not be in a batch")
+        raise _rejected("initialize must not be in a batch")
     return item
 
 
 def _expect_right_kind(decoded: Decoded) -> None:
-    """Refuse what the gate would answer without an id, so that nobody could be told."""
+    """Reject a request without an id: the gate's error would have no id, so no HTTP response."""
     message = decoded.message
     if isinstance(message, Notification) and methods.is_request(message.method):
-        raise _rejected("a request has an id")
+        raise _rejected("a request must have an id")
 
 
-def _sent_on(decoded: Decoded, state: ListenerState, head: RequestHead) -> bytes:
+def _forwarded(decoded: Decoded, state: ListenerState, head: RequestHead) -> bytes:
     message = decoded.message
     if state.listener.is_remote and isinstance(message, (Request, Notification)):
         return in_band_tags.with_headers(message, from_head(head))

@@ -42,12 +42,12 @@ from mcpwrap.core.wire import session_socket
 
 
 def is_modern(head: RequestHead, posted: RequestBody | None) -> bool:
-    """Say whether a request is of this era: by its header, or by what is in its body."""
+    """Return whether a request is of this era: by its header, or by its body."""
     versions = head.every(VERSION_HEADER)
     if len(versions) > 1 or not HANDSHAKE_VERSIONS.issuperset(versions):
         return True
-    asked = [] if posted is None else posted.requests
-    return any(era_of(one.params) is ProtocolEra.MODERN for one in asked)
+    requests = [] if posted is None else posted.requests
+    return any(era_of(one.params) is ProtocolEra.MODERN for one in requests)
 
 
 async def post(
@@ -57,10 +57,10 @@ async def post(
     message = posted.messages[0].message
     if posted.is_batch or isinstance(message, (Result, Failure)):
         raise RejectedRequestError(
-            refusal(400, f"{MODERN} has requests and notifications, one at a time")
+            refusal(400, f"MCP {MODERN} requires one request or notification in each POST")
         )
     if isinstance(message, Notification):
-        # It belongs to no request: here, who wants no answer any more closes the connection.
+        # It belongs to no request: in this era an agent cancels by closing the connection.
         _expect_known_version(head)
         return responses.accepted()
     wrong = header_mismatch(message, head) or state.params.mismatch(message, head)
@@ -70,7 +70,7 @@ async def post(
         gate = await state.gates.take()
     except SessionRefusedError as error:
         return responses.not_let_in(error, message.id)
-    return await _ask(
+    return await _answer(
         state, request, gate, _StatelessRequest(message, posted.line(state, head), state)
     )
 
@@ -86,7 +86,7 @@ def _expect_known_version(head: RequestHead) -> None:
 
 
 class _StatelessRequest:
-    """Pending request, and the stream of events for it."""
+    """Open request, and the stream of its events."""
 
     def __init__(self, request: Request, line: bytes, state: ListenerState) -> None:
         self.request, self.line = request, line
@@ -95,49 +95,52 @@ class _StatelessRequest:
         self._params = state.params
 
     async def deliver(self, line: bytes) -> None:
-        """Take what the server says; an answer to something else is to nobody."""
+        """Add a message of the server to the stream. Other requests' responses are dropped."""
         decoded = decode(line, Sender.SERVER, 0)
         if not isinstance(decoded, Decoded):
             return
-        told = remove_tags(decoded)
-        if told.is_closed:
+        untagged = remove_tags(decoded)
+        if untagged.is_closed:
             return
-        event = event_of(told)
+        event = event_of(untagged)
         if event.answers is not None:
             if self.is_answered or event.answers != self.request.id:
                 return
             self.is_answered = True
-            if isinstance(told.message, Result):
-                self._params.remember(told.message.result)
+            if isinstance(untagged.message, Result):
+                self._params.remember(untagged.message.result)
         await self.stream.put(event)
         if self.is_answered:
             self.stream.end()
 
     async def fail(self, ended: session_socket.ServerEnded) -> None:
-        """Answer for a server that has ended."""
+        """Answer the request with an error in place of a server that has ended."""
         if not self.is_answered:
             json = error_response(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
             await self.stream.put(StreamEvent(1, 0, json, self.request.id, INTERNAL_ERROR))
         self.stream.end()
 
 
-async def _ask(
-    state: ListenerState, request: web.BaseRequest, gate: GateSession, asked: _StatelessRequest
+async def _answer(
+    state: ListenerState, request: web.BaseRequest, gate: GateSession, pending: _StatelessRequest
 ) -> web.StreamResponse:
-    """Have a request answered. Whoever leaves before cancels it, and with it the session."""
-    gate.deliver, gate.when_ended = asked.deliver, asked.fail
+    """Send a request, and return its response.
+
+    If the agent disconnects before, the request is cancelled, and the session ends with it.
+    """
+    gate.deliver, gate.when_ended = pending.deliver, pending.fail
     form = ResponseFormat(
         json_within_s=state.settings.modern_json_within_s,
-        modern_method=asked.request.method,
+        modern_method=pending.request.method,
         is_remote=state.listener.is_remote,
         still_here_every_s=state.settings.still_here_every_s,
     )
     try:
-        with suppress(EndedError):  # it is told how, as when it ends later
-            await gate.send(asked.line)
-        return await responses.tell(request, asked.stream, form)
+        with suppress(EndedError):  # the agent gets the reason, as after a later end
+            await gate.send(pending.line)
+        return await responses.tell(request, pending.stream, form)
     finally:
-        if asked.is_answered and not gate.has_ended:
+        if pending.is_answered and not gate.has_ended:
             state.gates.give_back(gate)
         else:
             gate.abort()

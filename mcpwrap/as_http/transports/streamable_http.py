@@ -36,18 +36,18 @@ async def post(
 async def get(
     state: ListenerState, request: web.BaseRequest, head: RequestHead
 ) -> web.StreamResponse:
-    """Tell what belongs to no request, or what an agent that was cut off has missed."""
+    """Send the standalone stream, or resume a stream after `Last-Event-ID`."""
     session = _find(state, head)
     form = _form(session, state)
-    asked = head.every("last-event-id")
-    last = event_history.parsed(asked[0]) if len(asked) == 1 else None
-    if asked and last is None:
-        raise RejectedRequestError(refusal(400, "Last-Event-ID is none of ours"))
+    event_ids = head.every("last-event-id")
+    last = event_history.parsed(event_ids[0]) if len(event_ids) == 1 else None
+    if event_ids and last is None:
+        raise RejectedRequestError(refusal(400, "Last-Event-ID is not an id of this server"))
     with state.used(session):
         if last is None:
-            return await _tell(session, request, session.standalone.number, (form, []))
+            return await _send(session, request, session.standalone.number, (form, []))
         missed = session.history.after(*last)
-        return await _tell(session, request, last[0], (replace(form, is_resumable=False), missed))
+        return await _send(session, request, last[0], (replace(form, is_resumable=False), missed))
 
 
 async def delete(state: ListenerState, head: RequestHead) -> web.StreamResponse:
@@ -57,19 +57,21 @@ async def delete(state: ListenerState, head: RequestHead) -> web.StreamResponse:
 
 
 def _find(state: ListenerState, head: RequestHead) -> McpSession:
-    asked = head.every(SESSION.lower())
-    if len(asked) != 1:
-        raise RejectedRequestError(refusal(400, f"{SESSION} is missing: begin with initialize"))
-    session = state.find(asked[0])
+    session_ids = head.every(SESSION.lower())
+    if len(session_ids) != 1:
+        why = f"{SESSION} must be given once: begin with initialize"
+        raise RejectedRequestError(refusal(400, why))
+    session = state.find(session_ids[0])
     if session is None:
-        raise RejectedRequestError(refusal(404, "there is no such session: begin with initialize"))
+        why = "this session does not exist: begin with initialize"
+        raise RejectedRequestError(refusal(404, why))
     return session
 
 
 async def _begin(
     state: ListenerState, request: web.BaseRequest, head: RequestHead, posted: RequestBody
 ) -> web.StreamResponse:
-    """Answer the handshake, from which on there is a session if the server says yes."""
+    """Answer the handshake. The session exists if the server accepts it."""
     [asked] = posted.requests
     try:
         gate = await state.gates.open()
@@ -102,7 +104,7 @@ async def _answer_handshake(
     )
     response = await responses.tell(request, stream, form)
     if not session.version and not response.prepared:
-        del response.headers[SESSION]  # the server said no
+        del response.headers[SESSION]  # the server refused the handshake
     return response
 
 
@@ -127,20 +129,20 @@ async def _post_in(
     form = _form(session, state)
     if not posted.is_batch:
         form = replace(form, json_within_s=_json_within_s(session, state, posted))
-    return await _tell(session, request, stream.number, (form, []))
+    return await _send(session, request, stream.number, (form, []))
 
 
 def _json_within_s(session: McpSession, state: ListenerState, posted: RequestBody) -> float:
-    """Return how long is waited for an answer: not long for a call that can be asked for again."""
+    """Return the time to wait before a response is a stream; short for a resumable call."""
     if session.is_resumable and posted.requests[0].method == methods.TOOLS_CALL:
         return state.settings.resumable_json_within_s
     return state.settings.json_within_s
 
 
 def _expect_fit(session: McpSession, posted: RequestBody) -> None:
-    """Refuse what the gate would answer so that nobody could tell to what."""
+    """Reject messages whose error from the gate could not be matched to the request."""
     if posted.is_batch and session.version != methods.BATCHES_IN:
-        raise RejectedRequestError(refusal(400, f"only {methods.BATCHES_IN} has batches"))
+        raise RejectedRequestError(refusal(400, f"only MCP {methods.BATCHES_IN} has batches"))
     ids = [request.id for request in posted.requests]
     for id_ in ids:
         if session.is_in_use(id_) or ids.count(id_) > 1:
@@ -166,13 +168,13 @@ def _form(session: McpSession, state: ListenerState) -> ResponseFormat:
     )
 
 
-async def _tell(
+async def _send(
     session: McpSession,
     request: web.BaseRequest,
     number: int,
-    told: tuple[ResponseFormat, list[event_history.StreamEvent]],
+    how: tuple[ResponseFormat, list[event_history.StreamEvent]],
 ) -> web.StreamResponse:
-    form, missed = told
+    form, missed = how
     stream = session.find(number)
     if stream is None:
         stream = session.finished(number)

@@ -83,7 +83,7 @@ def test_the_set_is_what_keeps_other_accounts_out(machine: Machine, internet: In
 def test_who_hangs_up_would_leave_the_upstream_at_work(
     machine: Machine, internet: Internet
 ) -> None:
-    gives_back = "        if asked.is_answered and not gate.has_ended:\n"
+    gives_back = "        if pending.is_answered and not gate.has_ended:\n"
     with machine.patched("as_http/transports/stateless_http", gives_back, "        if True:\n"):
         machine.as_root(BEGIN_ANEW)
         remote.step(machine, "odd", "leave", "idle", {"seconds": 3600})

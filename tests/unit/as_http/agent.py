@@ -1,4 +1,4 @@
-"""The HTTP listener in a thread of its own, and an agent without an SDK as its client."""
+"""HTTP listener in a thread of its own, and an agent without an SDK as its client."""
 
 import asyncio
 import json
@@ -83,7 +83,7 @@ class Answer:
             return self.response.read().decode()
 
     def events(self) -> Iterator[Event]:
-        """Give event after event, until the stream ends."""
+        """Yield the events, until the stream ends."""
         fields: dict[str, str] = {}
         while line := self.response.readline().decode():
             name, _, value = line.rstrip("\n").partition(":")
@@ -156,7 +156,7 @@ class Agent:
         return answer
 
     def modern(self, method: str, headers: Headers | None = None, **params: Any) -> Answer:
-        """Ask as since 2026-07-28."""
+        """Send a request as of 2026-07-28."""
         message = self.request(method, _meta=ENVELOPE, **params)
         every: Headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         if name := params.get("name") or params.get("uri"):
@@ -164,7 +164,7 @@ class Agent:
         return self.post(message, every | (headers or {}))
 
     def raw(self, data: bytes) -> bytes:
-        """Send bytes, and return all that comes back until the end."""
+        """Send bytes, and return all received bytes until the end."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=pace.WAIT_S) as connection:
             connection.sendall(data.replace(b"HOST", self.host.encode()))
             answer = b""
@@ -186,9 +186,9 @@ def running(around: dict[str, Any], *, is_remote: bool = False) -> Iterator[int]
     def run() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                surroundings = ListenerSettings(port=port, **around)
-                runner.run(serve((listening, listener), surroundings, stop, Silent()))
-        except BaseException as error:  # noqa: BLE001 - for the thread that asks
+                settings = ListenerSettings(port=port, **around)
+                runner.run(serve((listening, listener), settings, stop, Silent()))
+        except BaseException as error:  # noqa: BLE001 - for the thread of the test
             failed.append(error)
         finally:
             listening.close()

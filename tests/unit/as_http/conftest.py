@@ -1,4 +1,4 @@
-"""A listener with a gate behind it that applies no policy, and an agent in front of it."""
+"""Listener with a gate behind it that applies no policy, and an agent as its client."""
 
 from collections.abc import Iterator
 from pathlib import Path

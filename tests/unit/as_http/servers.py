@@ -1,4 +1,4 @@
-"""Server played by a test's gate: its tools do as a test needs."""
+"""Server behind a test's gate: its tools do what a test needs."""
 
 import threading
 from typing import Any
@@ -19,12 +19,12 @@ def notes(held: Held) -> session_socket.ServerEnded | None:
     """Answer until the agent's side ends."""
     for message in held.lines():
         for one in message if isinstance(message, list) else [message]:
-            if "method" in one and (ended := _hear(held, one)):
+            if "method" in one and (ended := _handle(held, one)):
                 return ended
     return session_socket.ServerEnded(0)
 
 
-def _hear(held: Held, message: Message) -> session_socket.ServerEnded | None:
+def _handle(held: Held, message: Message) -> session_socket.ServerEnded | None:
     params = message.get("params", {})
     method = message["method"]
     match method:
@@ -48,7 +48,7 @@ def _hear(held: Held, message: Message) -> session_socket.ServerEnded | None:
 def _call(
     held: Held, message: Message, name: str, arguments: Any
 ) -> session_socket.ServerEnded | None:
-    """`say` is said first; then it is waited for `hold`; then comes the answer."""
+    """Send the messages of `say`, wait for `hold`, then send the response."""
     held.say(*arguments.get("say", []))
     if name in HOLDS:
         HOLDS[name].wait(pace.WAIT_S)

@@ -1,4 +1,4 @@
-"""Stand-in gate on a socket of its own: applies no policy, and plays the server, in threads."""
+"""Stand-in gate on a socket of its own: it applies no policy, and runs the server in threads."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Held:
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def lines(self) -> Iterator[Message | list[Message]]:
-        """Give what the agent says."""
+        """Yield the agent's messages."""
         with open(self.fds[0], "rb", closefd=False) as stream:
             for line in stream:
                 message = json.loads(line)
@@ -37,7 +37,7 @@ class Held:
                 yield message
 
     def say(self, *messages: Message | list[Message]) -> None:
-        """Say something to the agent."""
+        """Send messages to the agent."""
         for message in messages:
             self.write(json.dumps(message).encode() + b"\n")
 
@@ -56,7 +56,7 @@ Server = Callable[[Held], session_socket.ServerEnded | None]
 
 
 class StandingGate:
-    """Stand-in gate. `server` plays the server of each session, and returns how that ends."""
+    """Stand-in gate. `server` runs as the server of each session, and returns its end."""
 
     def __init__(self, folder: Path, server: Server) -> None:
         self.path = str(folder / "gate.sock")
@@ -98,11 +98,11 @@ class StandingGate:
             if not packet:
                 return
             try:
-                self._let_in(connection, packet, fds)
+                self._begin(connection, packet, fds)
             finally:
                 fd_passing.close_all(fds)
 
-    def _let_in(self, connection: socket.socket, packet: bytes, fds: list[int]) -> None:
+    def _begin(self, connection: socket.socket, packet: bytes, fds: list[int]) -> None:
         fd_passing.expect_streams(fds, readable=fds[0], writable=fds[1:])
         assert all(os.get_blocking(fd) for fd in fds)
         if self.refusals:
@@ -111,14 +111,14 @@ class StandingGate:
         if self.asks:
             connection.send(session_socket.encode(session_socket.VariablesRequest(self.asks)))
             self.answered.append(connection.recv(session_socket.MAX_PACKET_BYTES))
-        said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
-        held = Held(connection, *said, fds)
+        hello = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
+        held = Held(connection, *hello, fds)
         self.sessions.append(held)
         connection.send(session_socket.encode(session_socket.ServerStarted()))
         self._play(held)
 
     def _play(self, held: Held) -> None:
-        """Play until the server ends, or whoever has the connection closes it."""
+        """Run until the server ends, or until the listener closes the connection."""
         with suppress(BrokenPipeError):
             ended = self.server(held)
             os.close(held.fds.pop())  # as the gate does when it has written all

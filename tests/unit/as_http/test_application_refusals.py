@@ -52,7 +52,7 @@ def _status(answer: bytes) -> int:
         (POST + HEAD + CHUNKED + b"\r\nzz\r\n" + BODY, 400),
         (POST + HEAD + CHUNKED + b"\r\n-1\r\n" + BODY, 400),
         (POST + HEAD + CHUNKED + b"\r\n" + b"f" * 20 + b"\r\n" + BODY, 400),
-        (POST + HEAD + CHUNKED + b"\r\n2\r\n{}{\r\n0\r\n\r\n", 400),  # longer than it says
+        (POST + HEAD + CHUNKED + b"\r\n2\r\n{}{\r\n0\r\n\r\n", 400),  # longer than its length
         (POST + HEAD + b"X: a\r\n b\r\n" + LENGTH + b"\r\n" + BODY, 400),  # folded
         (POST + HEAD + b"X: a\rb\r\n" + LENGTH + b"\r\n" + BODY, 400),
         (POST + HEAD + b"X: a\0b\r\n" + LENGTH + b"\r\n" + BODY, 400),
@@ -84,7 +84,9 @@ def _status(answer: bytes) -> int:
         (POST + HEAD + b"Cookie: a=b\r\nX-Forwarded-Host: evil\r\n" + LENGTH + b"\r\n" + BODY, 200),
     ],
 )  # fmt: skip
-def test_what_is_heard(agent: Agent, gate: StandingGate, request_: bytes, status: int) -> None:
+def test_which_requests_are_accepted(
+    agent: Agent, gate: StandingGate, request_: bytes, status: int
+) -> None:
     answer = agent.raw(request_)
     assert _status(answer) == status
     assert b"Access-Control" not in answer
@@ -113,7 +115,7 @@ def test_what_is_heard(agent: Agent, gate: StandingGate, request_: bytes, status
         (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', -32600),
     ],
 )
-def test_a_body_that_is_no_message_goes_nowhere(
+def test_a_body_that_is_not_a_message_is_rejected(
     agent: Agent, gate: StandingGate, body: bytes, code: int
 ) -> None:
     answer = agent.ask("POST", body=body)
@@ -144,7 +146,7 @@ def test_without_a_session(agent: Agent, method: str, headers: Headers, status: 
         assert answer.header("Allow") == ("POST" if status == 405 else "")
 
 
-def test_a_body_may_be_waited_for(agent: Agent) -> None:
+def test_a_body_may_follow_after_100_continue(agent: Agent) -> None:
     with socket.create_connection(("127.0.0.1", agent.port), timeout=pace.WAIT_S) as connection:
         head = POST + HEAD + b"Expect: 100-continue\r\n" + LENGTH + b"\r\n"
         connection.sendall(head.replace(b"HOST", agent.host.encode()))
@@ -158,7 +160,7 @@ def test_a_body_may_be_waited_for(agent: Agent) -> None:
 
 @pytest.fixture
 def hurried(gate: StandingGate) -> Iterator[Agent]:
-    """Return an agent that has to hurry, and may have four connections."""
+    """Return an agent of a listener with short timeouts and four connections."""
     limits = HttpConnectionLimits(connections=4, head_s=0.3, between_s=0.3, body_s=0.2)
     with running({"gate": gate.path, "limits": limits}) as port:
         yield Agent(port)
@@ -194,13 +196,13 @@ def test_an_endless_body_is_cut_off(agent: Agent) -> None:
         assert _status(connection.recv(1000)) == 413
 
 
-def test_a_connection_is_kept_for_a_while(hurried: Agent) -> None:
+def test_a_connection_is_kept_until_its_timeout(hurried: Agent) -> None:
     kept = HEAD.replace(b"Connection: close\r\n", b"")
     one = b"DELETE /mcp HTTP/1.1\r\n" + kept + b"\r\n"
     assert hurried.raw(one * 2).count(b"HTTP/1.1 400 Bad Request") == 2  # and then it ends
 
 
-def test_many_that_say_nothing_keep_nobody_out(hurried: Agent) -> None:
+def test_many_silent_connections_block_no_other(hurried: Agent) -> None:
     silent = [socket.create_connection(("127.0.0.1", hurried.port)) for _ in range(20)]
     try:
         assert hurried.begin().status == 200
@@ -209,7 +211,7 @@ def test_many_that_say_nothing_keep_nobody_out(hurried: Agent) -> None:
             one.close()
 
 
-def test_where_all_are_busy_the_next_is_told_so(hurried: Agent, gate: StandingGate) -> None:
+def test_with_all_connections_busy_the_next_gets_a_503(hurried: Agent, gate: StandingGate) -> None:
     hurried.begin().text()
     with hurried.ask("GET") as stream:
         assert stream.status == 200
@@ -222,7 +224,7 @@ def test_where_all_are_busy_the_next_is_told_so(hurried: Agent, gate: StandingGa
     assert hurried.post(hurried.request("tools/list")).status == 200
 
 
-def test_a_header_twice_in_a_session_is_not_guessed_at(agent: Agent) -> None:
+def test_a_repeated_session_header_is_rejected(agent: Agent) -> None:
     agent.begin().text()
     session = agent.headers["Mcp-Session-Id"]
     assert session
@@ -233,7 +235,7 @@ def test_a_header_twice_in_a_session_is_not_guessed_at(agent: Agent) -> None:
     assert _status(agent.raw(POST + HEAD + line + length + body)) == 200
 
 
-def test_nobody_waits_for_another(agent: Agent) -> None:
+def test_sessions_do_not_wait_for_each_other(agent: Agent) -> None:
     """Threads, each with a session of its own."""
     statuses: list[int] = []
 

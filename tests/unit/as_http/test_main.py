@@ -1,4 +1,4 @@
-"""Main program of the listener: its description from root, signals, and exit when idle."""
+"""Main program of the listener: root's file, signals, and exit when idle."""
 
 import asyncio
 import os
@@ -24,31 +24,33 @@ from tests.unit.as_http.standing_gate import StandingGate
 LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=False)
 
 
-def test_who_is_needed_by_nobody_ends(tmp_path: Path) -> None:
-    around = ListenerSettings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
+def test_an_idle_listener_ends(tmp_path: Path) -> None:
+    settings = ListenerSettings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        asyncio.run(serve((listening, LISTENER), around, asyncio.Event(), Silent()))  # returns
+        asyncio.run(serve((listening, LISTENER), settings, asyncio.Event(), Silent()))  # returns
 
 
-def test_an_instance_is_what_root_says_it_is(tmp_path: Path) -> None:
+def test_an_instance_reads_its_own_file(tmp_path: Path) -> None:
     file = tmp_path / "listener"
     file.write_bytes(msgspec.json.encode(LISTENER))
     assert read_listener(file, ["mcpwrap-http", "notes.1000"]) == LISTENER
     for argv in (["x"], ["x", "notes.1001"], ["x", "notes.1000", "y"]):
-        with pytest.raises(UsageError, match=r"is for notes\.1000"):
+        with pytest.raises(UsageError, match=r"is for notes\.1000.*E-HTTP-LISTENER-FILE"):
             read_listener(file, argv)
     file.write_bytes(b"{}")
     with pytest.raises(UsageError, match="cannot be read"):
         read_listener(file, ["x", "notes.1000"])
 
 
-def test_without_its_description_it_says_so(
+def test_a_missing_file_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     monkeypatch.setattr("mcpwrap.linux.isolation.prctl.forbid_dumps", lambda: None)
     assert main() == EXIT_USAGE
-    assert "cannot be read" in capsys.readouterr().err
+    logged = capsys.readouterr().err
+    assert "cannot be read: " in logged
+    assert "[E-HTTP-LISTENER-FILE]" in logged
 
 
 def test_a_signal_ends_it(
@@ -62,8 +64,8 @@ def test_a_signal_ends_it(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         monkeypatch.setattr(main_module, "listening_socket", lambda _: listening)
-        around = ListenerSettings(gate=gate.path, port=port)
-        monkeypatch.setattr(main_module, "ListenerSettings", lambda: around)
+        settings = ListenerSettings(gate=gate.path, port=port)
+        monkeypatch.setattr(main_module, "ListenerSettings", lambda: settings)
 
         def stop() -> None:
             with Agent(port).begin() as begun:
@@ -102,7 +104,7 @@ def test_a_bug_in_one_session_ends_no_other(
         agent = Agent(port)
         agent.begin().text()
         with monkeypatch.context() as patch:
-            patch.setattr("mcpwrap.as_http.mcp_session.McpSession._tell", fail)
+            patch.setattr("mcpwrap.as_http.mcp_session.McpSession._route", fail)
             answer = agent.post(agent.request("tools/list"))
             told = answer.json() if answer.kind == "application/json" else answer.messages()[0]
             assert "error" in told

@@ -33,7 +33,7 @@ LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=Fal
         (SessionRefused(70, "cannot start /usr/bin/x"), 502, ""),
     ],
 )
-def test_who_is_not_let_in_is_told_why(
+def test_a_refusal_of_the_gate_has_its_reason(
     agent: Agent, gate: StandingGate, refused: SessionRefused, status: int, retry: str
 ) -> None:
     gate.refusals = [refused] * 2
@@ -45,7 +45,7 @@ def test_who_is_not_let_in_is_told_why(
         assert told["id"] == agent.ids
 
 
-def test_without_a_gate_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gate_the_reason_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_connection, "_BETWEEN_TRIES_S", 0.001)
     with running({"gate": str(tmp_path / "none.sock")}) as port:
         refused = Agent(port).begin()
@@ -66,9 +66,9 @@ def test_a_gate_of_another_version(
         listening.bind(path)
         listening.listen()
 
-        async def knock() -> None:
-            knocked = asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
-            task = asyncio.ensure_future(knocked)
+        async def begin() -> None:
+            opening = asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
+            task = asyncio.ensure_future(opening)
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
                 if packet:
@@ -77,11 +77,11 @@ def test_a_gate_of_another_version(
             await task
 
         with pytest.raises(SessionRefusedError) as refused:
-            asyncio.run(knock())
+            asyncio.run(begin())
     assert refused.value.status == status
 
 
-def test_a_gate_that_hears_and_does_not_answer(
+def test_a_gate_that_accepts_and_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate_connection, "_FIRST_S", 0.01)
@@ -94,7 +94,7 @@ def test_a_gate_that_hears_and_does_not_answer(
     assert refused.value.status == 69
 
 
-def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, clock: Clock) -> None:
+def test_with_all_sessions_in_use_an_idle_one_is_ended(gate: StandingGate, clock: Clock) -> None:
     busy = SessionRefused(75, "all sessions are in use")
     with running({"gate": gate.path, "clock": clock}) as port:
         left, used, new = Agent(port), Agent(port), Agent(port)
@@ -102,7 +102,7 @@ def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, cloc
         used.begin().text()
         with used.ask("GET") as standing:
             gate.refusals = [busy]
-            assert new.begin().status == 503  # nobody has been away for long
+            assert new.begin().status == 503  # no session has been idle for long
             clock.now_s += 61
             gate.refusals = [busy]
             assert new.begin().status == 200
@@ -114,14 +114,14 @@ def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, cloc
         assert used.post(used.request("tools/list")).status == 200
 
 
-def test_an_idle_one_goes_first(agent: Agent, gate: StandingGate) -> None:
+def test_an_idle_one_is_ended_first(agent: Agent, gate: StandingGate) -> None:
     agent.modern("tools/list").text()
     gate.refusals = [SessionRefused(75, "all sessions are in use")]
     assert agent.begin().status == 200
     assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
-def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> None:
+def test_a_session_is_ended_after_its_idle_timeout(gate: StandingGate, clock: Clock) -> None:
     with running({"gate": gate.path, "clock": clock, "idle_s": 0.05}) as port:
         agent = Agent(port, {"Connection": "close"})
         agent.begin().text()
@@ -129,7 +129,7 @@ def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> Non
         assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
-def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_sessions(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_pool, "MAX_SESSIONS", 2)
     with running({"gate": gate.path}) as port:
         statuses = [Agent(port).begin().status for _ in range(3)]
@@ -139,7 +139,7 @@ def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.M
             pass
 
 
-def test_so_many_wait_idle_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_idle_sessions(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_pool, "MAX_IDLE", 0)
     with running({"gate": gate.path}) as port:
         Agent(port).modern("tools/list").text()
@@ -168,7 +168,7 @@ def _spawn(work: Coroutine[Any, Any, None]) -> None:
     _TASKS.add(asyncio.ensure_future(work))
 
 
-def test_what_the_server_complains_of_goes_to_the_journal(
+def test_the_servers_stderr_goes_to_the_journal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate_session, "MAX_STDERR_BYTES", 20)
@@ -181,7 +181,7 @@ def test_what_the_server_complains_of_goes_to_the_journal(
     with standing_gate(tmp_path, complain) as gate, running({"gate": gate.path}) as port:
         assert "status 3" in Agent(port).begin().json()["error"]["message"]
     said = capfd.readouterr().err
-    assert said == "one two\nthree four five (and more, which is left out)\n"
+    assert said == "one two\nthree four five (further output is not logged)\n"
 
 
 def test_a_line_that_is_too_long_ends_the_session(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_line_that_is_too_long_ends_the_session(tmp_path: Path) -> None:
         assert "status 76: a line of over" in Agent(port).begin().json()["error"]["message"]
 
 
-def test_who_says_something_out_of_turn_is_no_gate(tmp_path: Path) -> None:
+def test_an_unexpected_packet_ends_the_session(tmp_path: Path) -> None:
     def confused(held: Held) -> None:
         held.connection.send(b"S")
 
@@ -201,13 +201,13 @@ def test_who_says_something_out_of_turn_is_no_gate(tmp_path: Path) -> None:
         assert "broke off" in Agent(port).begin().json()["error"]["message"]
 
 
-def test_a_server_that_reads_nothing_is_waited_for(tmp_path: Path) -> None:
+def test_a_server_that_does_not_read_gets_backpressure(tmp_path: Path) -> None:
     def deaf(held: Held) -> None:
         held.is_over.wait(pace.WAIT_S)
 
     async def send() -> None:
         session = await _session(gate.path)
-        for _ in range(6):  # one in the pipe, one on its way, four behind it
+        for _ in range(6):  # one in the pipe, one being written, four queued
             await session.send(b"x" * 65536)
         waiting = asyncio.ensure_future(session.send(b"x\n"))
         await asyncio.sleep(0)
@@ -247,7 +247,7 @@ def _until_over(gate: StandingGate) -> None:
     assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
-def test_who_leaves_while_the_gate_is_asked_leaves_nothing(
+def test_a_request_that_is_cancelled_at_the_gate_leaves_no_session(
     gate: StandingGate, clock: Clock
 ) -> None:
     async def leave() -> None:

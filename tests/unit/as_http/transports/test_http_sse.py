@@ -1,4 +1,4 @@
-"""The transport of 2024-11-05."""
+"""Transport of MCP 2024-11-05."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def test_an_id_in_use_is_refused(agent: Agent) -> None:
         assert agent.post(call, path=path).status == 400
 
 
-def test_a_server_that_ends_is_said_to_have_ended(agent: Agent) -> None:
+def test_the_end_of_the_server_is_reported(agent: Agent) -> None:
     with agent.ask("GET", "/sse") as stream:
         events = stream.events()
         path = _path(events)
@@ -54,12 +54,12 @@ def test_a_server_that_ends_is_said_to_have_ended(agent: Agent) -> None:
         assert list(events) == []
 
 
-def test_a_session_that_is_none(agent: Agent) -> None:
+def test_an_unknown_session(agent: Agent) -> None:
     assert agent.post(note("x"), path="/messages?session=x").status == 404
     assert agent.post(note("x"), path="/messages?x=y").status == 404
 
 
-def test_who_is_not_let_in_is_told_why(agent: Agent, gate: StandingGate) -> None:
+def test_a_refusal_of_the_gate_has_its_reason(agent: Agent, gate: StandingGate) -> None:
     from mcpwrap.core.wire.session_socket import SessionRefused
 
     gate.refusals = [SessionRefused(77, "this account may not use 'notes'")]

@@ -21,15 +21,15 @@ def test_a_request_needs_no_session(agent: Agent, gate: StandingGate) -> None:
     assert answer.json()["result"]["told"] == 1
     ignored: Headers = {"Mcp-Session-Id": "x", "Last-Event-ID": "y"}
     assert agent.modern("tools/list", ignored).json()["result"]["tools"]
-    assert len(gate.sessions) == 1  # the second was asked in the session of the first
+    assert len(gate.sessions) == 1  # the second used the session of the first
 
 
-def test_what_comes_before_the_answer_makes_a_stream(agent: Agent) -> None:
+def test_a_message_before_the_response_makes_a_stream(agent: Agent) -> None:
     said = [note("progress", progressToken=1), {"jsonrpc": "2.0", "id": 9, "result": {}}]
     with agent.modern("tools/call", name="find", arguments={"say": said}) as answer:
         events = list(answer.events())
     assert [event.message.get("id") for event in events] == [None, 1]
-    assert {event.id for event in events} == {""}  # nothing can be asked for again
+    assert {event.id for event in events} == {""}  # no stream is resumable
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_error_has_a_status(agent: Agent, code: int, status: int) -> None:
     assert (answer.status, answer.json()["error"]["code"]) == (status, code)
 
 
-def test_a_server_of_an_older_era_is_seen_by_a_400(agent: Agent) -> None:
+def test_a_server_of_an_older_era_is_recognized_by_a_400(agent: Agent) -> None:
     assert agent.modern("server/discover").status == 400
     assert agent.modern("tools/other").status == 404
 
@@ -58,7 +58,7 @@ def test_a_server_of_an_older_era_is_seen_by_a_400(agent: Agent) -> None:
         ({"Mcp-Name": "=?base64?ZmluZA==?="}, 0),
     ],
 )
-def test_headers_that_say_something_else(
+def test_headers_that_do_not_match_the_body(
     agent: Agent, gate: StandingGate, headers: Headers, code: int
 ) -> None:
     answer = agent.modern("tools/call", headers, name="find", arguments={})
@@ -69,7 +69,7 @@ def test_headers_that_say_something_else(
     assert len(gate.sessions) == (0 if code else 1)
 
 
-def test_what_a_tool_wants_in_headers_is_known_once_it_is_listed(agent: Agent) -> None:
+def test_the_headers_of_a_tool_are_known_once_it_is_listed(agent: Agent) -> None:
     call: dict[str, Any] = {"name": "find", "arguments": {"at": "x"}}
     wrong: Headers = {"Mcp-Param-At": "y"}
     assert agent.modern("tools/call", wrong, **call).status == 200
@@ -89,23 +89,23 @@ def test_what_a_tool_wants_in_headers_is_known_once_it_is_listed(agent: Agent) -
         ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, 400),
     ],
 )
-def test_what_is_no_request(agent: Agent, message: Any, status: int) -> None:
+def test_messages_that_are_not_requests(agent: Agent, message: Any, status: int) -> None:
     assert agent.post(message, MODERN_HEADERS).status == status
 
 
-def test_a_header_that_comes_twice_is_not_guessed_at(agent: Agent) -> None:
+def test_a_repeated_header_is_rejected(agent: Agent) -> None:
     twice: Headers = {"MCP-Protocol-Version": MODERN, "mcp-protocol-version": "2025-11-25"}
     refused = agent.post(agent.request("tools/list", _meta=ENVELOPE), twice)
     assert (refused.status, refused.json()["error"]["code"]) == (400, -32020)
 
 
-def test_a_notification_of_no_known_revision(agent: Agent) -> None:
+def test_a_notification_of_an_unknown_revision(agent: Agent) -> None:
     refused = agent.post(note("x"), {"MCP-Protocol-Version": "2027-01-01"})
     assert refused.status == 400
     assert refused.json()["error"]["data"] == {"supported": [MODERN], "requested": "2027-01-01"}
 
 
-def test_who_leaves_has_cancelled(agent: Agent, gate: StandingGate) -> None:
+def test_a_disconnect_cancels_the_request(agent: Agent, gate: StandingGate) -> None:
     HOLDS["left"] = threading.Event()
     arguments = {"say": [note("message", data="x")]}
     with agent.modern("tools/call", name="left", arguments=arguments) as answer:
@@ -116,7 +116,7 @@ def test_who_leaves_has_cancelled(agent: Agent, gate: StandingGate) -> None:
     assert len(gate.sessions) == 2
 
 
-def test_requests_side_by_side_have_a_session_each(agent: Agent, gate: StandingGate) -> None:
+def test_concurrent_requests_have_a_session_each(agent: Agent, gate: StandingGate) -> None:
     HOLDS["beside"] = threading.Event()
     arguments = {"say": [note("message", data="x")]}
     with agent.modern("tools/call", name="beside", arguments=arguments) as slow:
@@ -128,7 +128,7 @@ def test_requests_side_by_side_have_a_session_each(agent: Agent, gate: StandingG
     assert len(gate.sessions) == 2
 
 
-def test_a_server_that_ends_is_said_to_have_ended(agent: Agent) -> None:
+def test_the_end_of_the_server_is_reported(agent: Agent) -> None:
     told = agent.modern("die").json()
     assert "ended with status 7: of old age" in told["error"]["message"]
 
@@ -165,20 +165,20 @@ def test_idle_sessions_are_ended_after_a_while(gate: StandingGate, clock: Clock)
         assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
-def test_what_a_burst_has_opened_is_given_back_soon(
+def test_the_sessions_of_a_burst_are_ended_soon(
     gate: StandingGate, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or one agent has all sessions of the server for a minute, and the others none."""
+    """Otherwise one agent would have all sessions of the server for a minute."""
     monkeypatch.setattr(session_pool, "MAX_SPARE", 1)
     with running({"gate": gate.path, "clock": clock, "idle_s": 0.05}) as port:
-        test_requests_side_by_side_have_a_session_each(Agent(port), gate)
+        test_concurrent_requests_have_a_session_each(Agent(port), gate)
         clock.now_s += 6
         assert gate.sessions[1].is_over.wait(pace.WAIT_S)  # the other was used last
         Agent(port).modern("tools/list").text()
         assert (len(gate.sessions), gate.sessions[0].is_over.is_set()) == (2, False)
 
 
-def test_what_a_remote_server_is_told(remote: Agent, gate: StandingGate) -> None:
+def test_the_headers_that_a_remote_server_gets(remote: Agent, gate: StandingGate) -> None:
     call: dict[str, Any] = {"name": "other", "arguments": {}}
     closed = note("progress", _meta={"mcpwrap/for": 1, "mcpwrap/closed": True})
     call["arguments"] = {"say": [closed], "then": [[note("x")]]}

@@ -1,4 +1,4 @@
-"""Sessions of the protocol revisions that begin with a handshake."""
+"""Sessions of the protocol revisions with a handshake."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ ASKED = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
 
 @pytest.fixture
 def hold() -> Iterator[threading.Event]:
-    """Return what a call of the tool `hold` waits for."""
+    """Return the event that a call of the tool `hold` waits for."""
     HOLDS["hold"] = threading.Event()
     yield HOLDS["hold"]
     HOLDS.pop("hold").set()
@@ -61,20 +61,20 @@ def test_a_session_is_the_agents_own(agent: Agent, gate: StandingGate) -> None:
     assert [len(held.heard) for held in gate.sessions] == [2, 1]
 
 
-def test_what_the_server_says_no_to_is_no_session(agent: Agent, gate: StandingGate) -> None:
+def test_a_refused_handshake_begins_no_session(agent: Agent, gate: StandingGate) -> None:
     begun = agent.begin("never")
     assert (begun.status, begun.header("Mcp-Session-Id")) == (200, "")
     assert begun.json()["error"]["code"] == -32602
     assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
-def test_variables_are_not_an_agents_over_http(agent: Agent, gate: StandingGate) -> None:
+def test_an_agent_over_http_has_no_variables(agent: Agent, gate: StandingGate) -> None:
     gate.asks = ("TZ", "PROJECT")
     assert agent.begin().status == 200
     assert gate.answered == [b"\0"]
 
 
-def test_what_comes_before_the_answer_makes_a_stream(agent: Agent) -> None:
+def test_a_message_before_the_response_makes_a_stream(agent: Agent) -> None:
     agent.begin("2025-06-18")
     with _call(agent, say=[LOGGED, ASKED]) as answer:
         assert answer.header("Cache-Control") == "no-cache, no-transform"
@@ -89,11 +89,11 @@ def test_what_comes_before_the_answer_makes_a_stream(agent: Agent) -> None:
     assert agent.post({"jsonrpc": "2.0", "id": 1, "result": {"roots": []}}).status == 202
 
 
-def test_what_belongs_to_no_request_is_told_on_the_standing_stream(
+def test_a_message_of_no_request_is_on_the_standalone_stream(
     agent: Agent, gate: StandingGate
 ) -> None:
     agent.begin()
-    gate.sessions[0].say(LISTED)  # nobody listens yet
+    gate.sessions[0].say(LISTED)  # the stream has no reader yet
     assert _call(agent).status == 200
     with agent.ask("GET") as standing:
         events = standing.events()
@@ -106,18 +106,18 @@ def test_what_belongs_to_no_request_is_told_on_the_standing_stream(
         with agent.ask("GET") as second:
             assert second.status == 409
     with agent.ask("GET", headers={"Last-Event-ID": kept.id}) as again:
-        assert next(again.events()).message == LISTED  # the second of them
+        assert next(again.events()).message == LISTED  # the second message
     assert agent.ask("GET", headers={"Last-Event-ID": "x"}).status == 400
 
 
-def test_who_was_cut_off_gets_the_rest(agent: Agent, hold: threading.Event) -> None:
+def test_a_broken_stream_is_resumed(agent: Agent, hold: threading.Event) -> None:
     agent.begin()
     with _call(agent, "hold", say=[LOGGED, LOGGED], told="late") as answer:
         events = answer.events()
         primed, first, second = next(events), next(events), next(events)
         assert (primed.data, primed.retry) == ("", "1000")
         assert first.message == second.message == LOGGED
-    hold.set()  # that the agent left is no cancellation
+    hold.set()  # the disconnect did not cancel the request
     with agent.ask("GET", headers={"Last-Event-ID": first.id}) as rest:
         told = [event.message for event in rest.events()]
     assert told[0] == LOGGED
@@ -128,9 +128,7 @@ def test_who_was_cut_off_gets_the_rest(agent: Agent, hold: threading.Event) -> N
         assert nothing.messages() == []
 
 
-def test_one_that_takes_long_can_be_asked_for_again_from_the_start(
-    agent: Agent, hold: threading.Event
-) -> None:
+def test_a_long_call_is_resumable_from_its_beginning(agent: Agent, hold: threading.Event) -> None:
     agent.begin()
     with _call(agent, "hold", told="late") as answer:
         assert answer.kind == "text/event-stream"
@@ -143,7 +141,7 @@ def test_one_that_takes_long_can_be_asked_for_again_from_the_start(
 @pytest.mark.parametrize(
     ("version", "kind"), [("2025-06-18", "application/json"), ("2025-11-25", "text/event-stream")]
 )
-def test_answers_are_streams_since_a_stream_can_be_asked_for_again(
+def test_responses_are_streams_since_streams_are_resumable(
     agent: Agent, version: str, kind: str
 ) -> None:
     agent.begin(version)
@@ -151,7 +149,7 @@ def test_answers_are_streams_since_a_stream_can_be_asked_for_again(
     assert agent.post(agent.request("tools/list")).kind == kind
 
 
-def test_a_stream_that_is_read_is_read_by_nobody_else(agent: Agent, hold: threading.Event) -> None:
+def test_a_stream_has_one_reader(agent: Agent, hold: threading.Event) -> None:
     agent.begin()
     with _call(agent, "hold") as answer:
         primed = next(answer.events())
@@ -160,7 +158,7 @@ def test_a_stream_that_is_read_is_read_by_nobody_else(agent: Agent, hold: thread
         assert len(answer.messages()) == 1
 
 
-def test_progress_is_told_where_it_was_asked_for(agent: Agent, hold: threading.Event) -> None:
+def test_progress_is_on_the_stream_of_its_request(agent: Agent, hold: threading.Event) -> None:
     agent.begin("2025-06-18")
     slow = agent.request("tools/call", name="hold", arguments={}, _meta={"progressToken": "a"})
     slow["params"]["arguments"] = {"say": [note("progress", progressToken="a", progress=1)]}
@@ -197,7 +195,7 @@ def test_batches_are_of_one_revision(agent: Agent) -> None:
     assert newer.post([newer.request("tools/list")]).status == 400
 
 
-def test_answers_in_an_array_are_told_one_by_one(agent: Agent) -> None:
+def test_responses_in_an_array_are_sent_one_by_one(agent: Agent) -> None:
     agent.begin("2025-03-26")
     request = agent.request("tools/call", name="silent", arguments={})
     answers = [{"jsonrpc": "2.0", "id": request["id"], "result": {}}, LISTED]
@@ -205,7 +203,7 @@ def test_answers_in_an_array_are_told_one_by_one(agent: Agent) -> None:
     assert agent.post(request).json() == answers[0]
 
 
-def test_what_was_cancelled_is_answered_by_us(
+def test_the_listener_answers_a_cancelled_request(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "_CANCELLED_WITHIN_S", 0.01)
@@ -219,7 +217,7 @@ def test_what_was_cancelled_is_answered_by_us(
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-def test_a_stream_that_is_idle_is_seen_to_be_there(gate: StandingGate, version: str) -> None:
+def test_an_idle_stream_has_keepalives(gate: StandingGate, version: str) -> None:
     with running({"gate": gate.path, "still_here_every_s": 0.01}) as port:
         agent = Agent(port)
         agent.begin(version)
@@ -228,9 +226,7 @@ def test_a_stream_that_is_idle_is_seen_to_be_there(gate: StandingGate, version: 
                 standing.comments += standing.response.readline() == b":\n"
 
 
-def test_ten_thousand_events_and_who_does_not_read_is_waited_for(
-    agent: Agent, gate: StandingGate
-) -> None:
+def test_ten_thousand_events_with_backpressure(agent: Agent, gate: StandingGate) -> None:
     agent.begin()
     many = 10_000
     with agent.ask("GET") as standing:
@@ -245,13 +241,13 @@ def test_ten_thousand_events_and_who_does_not_read_is_waited_for(
 
         thread = threading.Thread(target=tell)
         thread.start()
-        assert not done.wait(1)  # 10 MB are in no buffer
+        assert not done.wait(1)  # no buffer holds 10 MB
         told = [next(events).message["params"]["number"] for _ in range(many)]
         thread.join(pace.WAIT_S)
         assert told == list(range(many))
 
 
-def test_what_nobody_reads_is_kept_within_bounds(agent: Agent, gate: StandingGate) -> None:
+def test_unread_events_are_bounded(agent: Agent, gate: StandingGate) -> None:
     agent.begin()
     for number in range(event_streams.MAX_AHEAD + 10):
         gate.sessions[0].say(note("tools/list_changed", number=number))
@@ -262,7 +258,7 @@ def test_what_nobody_reads_is_kept_within_bounds(agent: Agent, gate: StandingGat
         assert next(events).message["params"]["number"] == 10
 
 
-def test_answers_that_nobody_fetches_are_not_kept_for_ever(
+def test_responses_that_no_agent_fetches_are_bounded(
     agent: Agent, hold: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "_MAX_UNREAD_STREAMS", 1)
@@ -281,7 +277,7 @@ def test_answers_that_nobody_fetches_are_not_kept_for_ever(
     assert found == [0, 0, 1]
 
 
-def test_a_server_that_ends_is_said_to_have_ended(agent: Agent, gate: StandingGate) -> None:
+def test_the_end_of_the_server_is_reported(agent: Agent, gate: StandingGate) -> None:
     agent.begin()
     with agent.ask("GET") as standing:
         events = standing.events()
@@ -304,12 +300,10 @@ def test_an_upstream_status_is_passed_on(remote: Agent, agent: Agent) -> None:
     assert (answer.status, answer.header("WWW-Authenticate")) == (401, 'Bearer realm="x"')
     assert answer.json()["error"] == {"code": -32603, "message": "no"}
     agent.begin()
-    assert _call(agent, error=failed).status == 200  # a server of this machine has no such say
+    assert _call(agent, error=failed).status == 200  # the tag of a local server has no effect
 
 
-def test_a_remote_server_is_told_the_headers_of_arguments(
-    remote: Agent, gate: StandingGate
-) -> None:
+def test_a_remote_server_gets_the_headers_of_arguments(remote: Agent, gate: StandingGate) -> None:
     remote.begin()
     remote.headers["Mcp-Param-At"] = "x"
     _call(remote).text()
@@ -322,7 +316,9 @@ def test_a_remote_server_is_told_the_headers_of_arguments(
     }
 
 
-def test_what_is_about_a_request_is_told_there(remote: Agent, hold: threading.Event) -> None:
+def test_a_message_with_the_tag_of_a_request_is_on_its_stream(
+    remote: Agent, hold: threading.Event
+) -> None:
     remote.begin("2025-06-18")
     about = note("tools/list_changed", _meta={"mcpwrap/for": 2})
     with remote.ask("GET"), _call(remote, "hold", say=[about]) as answer:
@@ -332,7 +328,7 @@ def test_what_is_about_a_request_is_told_there(remote: Agent, hold: threading.Ev
         assert next(events).message["result"]
 
 
-def test_a_server_that_wants_to_be_polled_is(remote: Agent, hold: threading.Event) -> None:
+def test_a_server_that_requests_polling_is_polled(remote: Agent, hold: threading.Event) -> None:
     remote.begin()
     closed = note("progress", _meta={"mcpwrap/for": 2, "mcpwrap/closed": True})
     with _call(remote, "hold", say=[LOGGED, closed], told="late") as answer:
@@ -345,7 +341,7 @@ def test_a_server_that_wants_to_be_polled_is(remote: Agent, hold: threading.Even
     assert _call(remote, say=[unknown]).status == 200
 
 
-def test_what_the_gate_never_writes_is_left_out(agent: Agent, gate: StandingGate) -> None:
+def test_lines_that_the_gate_never_writes_are_left_out(agent: Agent, gate: StandingGate) -> None:
     agent.begin()
     gate.sessions[0].write(b"{\n\n[7]\n" + json.dumps(error({"id": 77}, 1, "x")).encode() + b"\n")
     assert _call(agent).status == 200
