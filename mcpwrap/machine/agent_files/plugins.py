@@ -1,4 +1,4 @@
-"""Search for files in which agents' plugins list servers: reads only, and a bounded number."""
+"""Search for files in which agents' plugins list servers. Reads only, and a bounded number."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from mcpwrap.config.agent_files.syntax.document import Language, at_keys
 from mcpwrap.machine.agent_files.files import UnreadableFile, read
 from mcpwrap.machine.agent_files.whole_file import OpenedFile, open_whole
 
-MAX_PLUGINS = 1024  # of one agent, and folders with none in them
-MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
-MAX_ALL_BYTES = 8 * 2**20  # of all these of one agent: what is read takes thirty times its size
+MAX_PLUGINS = 1024  # of one agent; folders without a plugin count too
+MAX_FILE_BYTES = 2**20  # of a file that another person wrote
+MAX_ALL_BYTES = 8 * 2**20  # of all these of one agent: parsed, a file takes thirty times its size
 _MAX_MARKETPLACES = 256
-_MAX_MORE = 16  # further files of one plugin
+_MAX_MORE = 16  # further files that one plugin names
 _CATALOGUES = tuple(
     f"{folder}marketplace.json" for folder in (".claude-plugin/", ".plugin/", "", ".github/plugin/")
 )
@@ -39,11 +39,11 @@ class PluginFile:
 def files(
     row: PluginLayout, words: EntrySchema, uid: int, variables: Mapping[str, str]
 ) -> Iterator[PluginFile]:
-    """Yield each file of an agent's plugins that lists servers, or may, and was not read."""
-    yield from _Looking(row, words, uid, variables).files()
+    """Yield each file of an agent's plugins that lists servers, or that was not read and may."""
+    yield from _PluginSearch(row, words, uid, variables).files()
 
 
-class _Looking:
+class _PluginSearch:
     """Search through the plugins of one agent."""
 
     def __init__(
@@ -58,11 +58,11 @@ class _Looking:
         self._marketplaces = dict(self._read_marketplaces())
 
     def files(self) -> Iterator[PluginFile]:
-        """Yield them, and last what hid others, or that they are off."""
+        """Yield the files; last, unread files that may hide a plugin, or that one is off."""
         is_any = False
         for number, plugin in enumerate(self._plugins()):
             if number == MAX_PLUGINS:
-                problem = f"over {MAX_PLUGINS} plugins: this and others are not looked at"
+                problem = f"over {MAX_PLUGINS} plugins: this one and the rest are not read"
                 yield PluginFile(plugin, Path(plugin.folder), problem=problem)
                 break
             for one in self._of_plugin(plugin):
@@ -72,18 +72,18 @@ class _Looking:
         for path, problem in self._problems.items():
             is_settings = path == self._place(self._row.settings)
             if is_settings and not is_any and not self._may_name_plugins():
-                continue  # it would have turned nothing off
+                continue  # no server was found that it could turn off
             yield PluginFile(Plugin("", ""), path, problem=problem)
 
     def _may_name_plugins(self) -> bool:
-        """Say whether settings may name plugins that are in no folder of the row."""
+        """Return whether settings may name plugins outside the folders of the row."""
         file, *_ = self._row.marketplaces or ("",)
         return bool(self._marketplaces) or file == self._row.settings
 
     def _switched(
         self, plugin: Plugin, listed: tuple[ListedServer, ...]
     ) -> tuple[ListedServer, ...]:
-        """Return servers, and say of each whether it is off."""
+        """Return the servers with `is_off` set as the agent's settings have it."""
         is_all = is_off_at_home(self._enablement, plugin, self._variables["HOME"])
         return tuple(
             replace(one, is_off=is_all or self._row.is_off(self._settings, plugin, one.entry.name))
@@ -91,7 +91,7 @@ class _Looking:
         )
 
     def _plugins(self) -> Iterator[Plugin]:
-        """Yield what is installed, none twice."""
+        """Yield each installed plugin once."""
         seen: set[Plugin] = set()
         for plugin in self._installed():
             if plugin.folder.startswith("/") and plugin not in seen:
@@ -114,14 +114,16 @@ class _Looking:
                 yield Plugin(name, live)
 
     def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, OpenedFile]]]:
-        """Yield by name each marketplace, and its catalogue."""
+        """Yield each marketplace by name, with its catalogue."""
         if not self._row.marketplaces:
             return
         file, *keys = self._row.marketplaces
         table = at_keys(self._data(self._place(file)), keys)
         for number, (name, one) in enumerate(plugin_manifests.marketplaces(table)):
             if number == _MAX_MARKETPLACES:
-                self._problems[self._place(file)] = f"over {number} marketplaces"
+                self._problems[self._place(file)] = (
+                    f"over {number} marketplaces: the rest are not read"
+                )
                 return
             for catalogue in _CATALOGUES:
                 path = Path(one.folder, catalogue)
@@ -131,7 +133,7 @@ class _Looking:
                     break
 
     def _live(self, plugin: str) -> str:
-        """Return the folder from which an agent reads a plugin, where it reads no copy."""
+        """Return a plugin's folder in its marketplace; "" if the agent reads a copy instead."""
         name, _, marketplace = plugin.rpartition("@")
         if marketplace not in self._marketplaces:
             return ""
@@ -141,26 +143,29 @@ class _Looking:
         return str(folder) if one.is_live and source and _is_folder(folder) else ""
 
     def _of_plugin(self, plugin: Plugin) -> Iterator[PluginFile]:
-        """Yield the files of a plugin, and the catalogue that lists servers for it."""
+        """Yield the files of a plugin, and the catalogue if that lists servers for it."""
         folder = Path(plugin.folder)
         more: list[str] = []
         for name in self._row.manifests:
-            manifest, says = self._file(plugin, folder / name)
-            more += says.more
+            manifest, content = self._file(plugin, folder / name)
+            more += content.more
             yield manifest
             if manifest.whole or manifest.problem:
-                break  # agents read the first that there is
+                break  # agents read the first that exists
         if found := self._marketplaces.get(plugin.id.rpartition("@")[2]):
             _, path, whole = found
             _, entry = plugin_manifests.offered(whole.opened.document.data, plugin.name)
-            said = plugin_manifests.of_manifest(entry, self._words)
-            more += said.more
-            yield PluginFile(plugin, path, whole, said.listed)
+            content = plugin_manifests.of_manifest(entry, self._words)
+            more += content.more
+            yield PluginFile(plugin, path, whole, content.listed)
         if len(more) > _MAX_MORE:
-            yield PluginFile(plugin, folder, problem=f"names {len(more)} further files")
-        # One that begins with `/` is below the plugin's folder for some (path.join of Node).
-        leads = ("", "./")
-        further = (os.path.normpath(lead + name) for name in more[:_MAX_MORE] for lead in leads)
+            problem = f"names {len(more)} further files: only {_MAX_MORE} are read"
+            yield PluginFile(plugin, folder, problem=problem)
+        # For some agents a name with `/` first is below the plugin's folder (path.join of Node).
+        prefixes = ("", "./")
+        further = (
+            os.path.normpath(start + name) for name in more[:_MAX_MORE] for start in prefixes
+        )
         for name in dict.fromkeys([*self._row.lists, *further]):
             yield self._file(plugin, folder / name, is_list=True)[0]
 
@@ -171,29 +176,29 @@ class _Looking:
         if not isinstance(whole, OpenedFile):
             return PluginFile(plugin, path, problem=whole.why if whole else ""), ManifestServers()
         parse = plugin_manifests.of_list if is_list else plugin_manifests.of_manifest
-        said = parse(whole.opened.document.data, self._words)
-        if len(said.listed) > MAX_SERVERS:
+        content = parse(whole.opened.document.data, self._words)
+        if len(content.listed) > MAX_SERVERS:
             return PluginFile(
-                plugin, path, problem=f"{len(said.listed)} servers"
+                plugin, path, problem=f"{len(content.listed)} servers"
             ), ManifestServers()
-        return PluginFile(plugin, path, whole, said.listed), said
+        return PluginFile(plugin, path, whole, content.listed), content
 
     def _open(self, path: Path, *, within: Path | None) -> OpenedFile | UnreadableFile | None:
         if self._left_bytes <= 0:
             there = read(path, self._uid, within=within, max_bytes=0)
-            problem = f"over {MAX_ALL_BYTES // 2**20} MiB of such files: this is not looked at"
+            problem = f"over {MAX_ALL_BYTES // 2**20} MiB of such files: this one is not read"
             return None if there is None else UnreadableFile(problem)
         found = open_whole(path, self._uid, "json", within=within, max_bytes=MAX_FILE_BYTES)
         self._left_bytes -= len(found.content) if isinstance(found, OpenedFile) else 0
         return found
 
     def _data(self, path: Path) -> object:
-        """Return what a file of the agent's says; nothing, where it is not read."""
+        """Return the content of one of the agent's files; None if it is not read."""
         whole = self._whole(path)
         return whole.opened.document.data if whole else None
 
     def _whole(self, path: Path) -> OpenedFile | None:
-        """Return a file of the agent's, or take down why it is not read."""
+        """Return one of the agent's files; if it is not read, None, and the problem is noted."""
         return self._or_problem(path, self._open(path, within=None))
 
     def _settings_data(self) -> object:
@@ -215,7 +220,7 @@ class _Looking:
         return Path(self._row.place(path, self._variables))
 
     def _matching(self, pattern: Path) -> list[Path]:
-        """Return the folders of a pattern, by name; and one too many, where they are too many."""
+        """Return the folders that match a pattern, by name: at most one more than MAX_PLUGINS."""
         fixed = list(pattern.parts)
         stars = fixed.count("*")
         top = Path(*fixed[: len(fixed) - stars])
@@ -224,7 +229,7 @@ class _Looking:
             below = (each for folder in found for each in self._folders(folder))
             found = list(islice(below, MAX_PLUGINS + 1))
             if further and len(found) > MAX_PLUGINS:
-                self._problems[top] = f"over {MAX_PLUGINS} folders: some are not looked into"
+                self._problems[top] = f"over {MAX_PLUGINS} folders: some are not searched"
         return found
 
     def _folders(self, folder: Path) -> list[Path]:
@@ -241,7 +246,7 @@ class _Looking:
 
 
 def _is_folder(path: Path) -> bool:
-    """Say whether there is a folder. The path may be anything: a name that is too long is none."""
+    """Return whether there is a folder. The path is any text, such as a name that is too long."""
     try:
         return path.is_dir()
     except OSError:
@@ -249,7 +254,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _may_be_folder(entry: os.DirEntry[str]) -> bool:
-    """Say whether to look into it. Of a link that leads nowhere that can be seen, that is said."""
+    """Return whether to search it. A link that cannot be resolved is, so that it gets reported."""
     try:
         return entry.is_dir()
     except OSError:

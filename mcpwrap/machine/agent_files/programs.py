@@ -1,4 +1,4 @@
-"""Programs and paths that an agent's entry names, as they are on this machine. Reads only.
+"""Resolution of the programs and paths in an agent's entry on this machine. Reads only.
 
 Shims of version managers are resolved to the program that they start.
 """
@@ -16,21 +16,21 @@ from mcpwrap.linux import shebang
 
 _MAX_HOPS = 16
 _MAX_SETTINGS_CHARS = 65_536
-# Where the code of a program lies, as one: a folder with one of these.
+# A folder with one of these is the top of a program's code.
 _TOPS = ("package.json", "pyproject.toml", "pyvenv.cfg", "setup.py", "go.mod", "Cargo.toml", ".git")
 _PACKAGES = "node_modules"
-# What lies beside the `bin` of an interpreter or a tool that does not do without it.
+# Names beside `bin` that an interpreter or a tool needs.
 _BESIDE = ("lib", "lib64", "libexec", "share", "pyvenv.cfg")
 _CODE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb", ".php"}
-# Every account sees these, so nothing of them has to be given to one.
+# Every account can see these folders, so nothing in them has to be given to a server.
 _EVERYBODYS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/snap", "/nix")
 
 
 def program(command: str, base: str, home: str, search: str) -> ResolvedCommand | None:
-    """Return what a command is: `search` is a PATH, `base` where relative ones begin.
+    """Resolve a command. `search` is a PATH; relative commands start at `base`.
 
     Raises:
-        MigrationError: no other account could start it.
+        MigrationError: another account could not start it.
     """
     found = _found(command, base, search)
     if found is None:
@@ -40,12 +40,13 @@ def program(command: str, base: str, home: str, search: str) -> ResolvedCommand 
     todo, seen = [found], set[str]()
     while todo and len(seen) < _MAX_HOPS:
         path = todo.pop()
-        if path in seen or not _is_program(path):  # else a script could name anything as its own
+        # Without this, a script could name any file as its interpreter.
+        if path in seen or not _is_program(path):
             continue
         seen.add(path)
         if not _is_everybodys(path):
-            folders[_given(Path(path), home)] = None
-        for further, is_searched in _further(Path(path), search):
+            folders[_granted_folder(Path(path), home)] = None
+        for further, is_searched in _dependencies(Path(path), search):
             todo.append(further)
             if is_searched and not _is_everybodys(further):
                 looked_in[str(Path(further).parent)] = None
@@ -55,10 +56,10 @@ def program(command: str, base: str, home: str, search: str) -> ResolvedCommand 
 def with_environments(
     of: ResolvedCommand, paths: Iterable[str], home: str, search: str
 ) -> ResolvedCommand:
-    """Return a program that runs the code of these folders, with what their interpreters need.
+    """Add the folders of the virtual environments in these folders, for a program that runs them.
 
     Raises:
-        MigrationError: no other account could start one of them.
+        MigrationError: another account could not start one of their interpreters.
     """
     folders = dict.fromkeys(of.folders)
     for path in paths:
@@ -71,11 +72,11 @@ def _found(command: str, base: str, search: str) -> str | None:
     if "/" not in command:
         return which(command, search)
     path = os.path.normpath(Path(base) / command)
-    return _started(path) if _is_program(path) else None
+    return _start_target(path) if _is_program(path) else None
 
 
 def _is_program(path: str) -> bool:
-    """Say whether it is a file that can be run. What no path can be is none."""
+    """Return whether a path is a file that can be run. Text that is not a valid path is not."""
     try:
         return Path(path).is_file() and os.access(path, os.X_OK)
     except (OSError, ValueError):
@@ -83,31 +84,34 @@ def _is_program(path: str) -> bool:
 
 
 def which(name: str, search: str) -> str | None:
-    """Return what this person's own PATH has under a name; it is run as somebody else."""
+    """Return the program of a name in this person's own PATH. Another account will run it."""
     path = shutil.which(name, path=search)  # noqa: TID251 - their PATH is what is asked about
-    return _started(path) if path else None
+    return _start_target(path) if path else None
 
 
-def _started(path: str) -> str:
-    """Return the program that is started by a path: where its folder is, and no shim.
+def _start_target(path: str) -> str:
+    """Return the program that a path starts: its folder without links, and a shim resolved.
 
     Raises:
-        MigrationError: which one that is nobody knows.
+        MigrationError: the program of a shim is not known.
     """
     whole = Path(os.path.realpath(Path(path).parent)) / Path(path).name
     if (found := resolve_shim(whole)) is None:
         raise MigrationError(
-            f"{path} chooses a version each time, by what is in a home; write the whole path of "
-            f"one, as `which {whole.name}` of its tool (pyenv, asdf, mise, volta) prints it"
+            f"{path} is a shim, which chooses a version at each start by files of a home; write "
+            f"the absolute path of one version, as `which {whole.name}` of its tool (pyenv, asdf, "
+            "mise, volta) prints it",
+            code="E-MIGRATE-SHIM",
         )
     return found
 
 
 def resolve_shim(path: Path) -> str | None:
-    """Return the program that a shim starts; the path itself where it is none.
+    """Return the program that a shim starts; the path itself if it is not a shim.
 
-    None: there are several, or none, and the tool chooses at each start, by what an account of
-    ours does not see. Source: what pyenv, rbenv, nodenv, asdf, mise and Volta keep in a home.
+    None: the shim has several programs, or none, and the tool chooses at each start by files that a
+    server's account does not see. Source: files of pyenv, rbenv, nodenv, asdf, mise and Volta in a
+    home.
     """
     if path.parent.name == "shims":
         found = list(_shim_targets(path.parent.parent, path.name))
@@ -121,7 +125,7 @@ def resolve_shim(path: Path) -> str | None:
 
 
 def _shim_targets(root: Path, name: str) -> Iterator[Path]:
-    """Yield the programs of a name: of all versions, or of the one that a file says."""
+    """Yield the programs of a name: of all versions, or of the version that a file names."""
     if (root / "versions").is_dir():
         yield from root.glob(f"versions/{_global_version(root / 'version')}/bin/{name}")
     else:
@@ -129,7 +133,7 @@ def _shim_targets(root: Path, name: str) -> Iterator[Path]:
 
 
 def _global_version(file: Path) -> str:
-    """Return the version for everywhere; without one it is the system's, and none of these."""
+    """Return the version that applies everywhere; without one it is "system", outside the home."""
     try:
         words = file.read_text(errors="replace").split()
     except OSError:
@@ -137,32 +141,33 @@ def _global_version(file: Path) -> str:
     return words[0] if words and "/" not in words[0] and "*" not in words[0] else "system"
 
 
-def _given(path: Path, home: str) -> str:
-    """Return the folder that a server is given for a program. No link is followed for it.
+def _granted_folder(path: Path, home: str) -> str:
+    """Return the folder that a server is given for a program. Root follows no link to it.
 
     Raises:
-        MigrationError: it is behind a link that leads far away.
+        MigrationError: it is behind a link whose target is not beside the link.
     """
     folder = _prefix(path, home)
     real = os.path.realpath(folder)
     if folder == real:
         return folder
-    both = os.path.commonpath([folder, real])  # holds the link, and what it leads to
+    both = os.path.commonpath([folder, real])  # contains the link and its target
     if both == str(Path(folder).parent) and _is_narrow(Path(both), home):
         return both
     raise MigrationError(
-        f"{path} is behind a link: write what `realpath {path}` prints in its place"
+        f"{path} is behind a link: write the path that `realpath {path}` prints instead",
+        code="E-MIGRATE-LINK",
     )
 
 
 def _is_narrow(folder: Path, home: str) -> bool:
-    """Say whether a folder is of one tool, and not all that somebody has."""
+    """Return whether a folder belongs to one tool, and not to all programs of a person."""
     wide = (f"{home}/.local", f"{home}/.local/share", f"{home}/.config", f"{home}/.cache")
     return not Path(home).is_relative_to(folder) and str(folder) not in wide
 
 
-def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
-    """Yield what else a program needs: where it leads, its interpreter, its interpreter's own."""
+def _dependencies(path: Path, search: str) -> Iterator[tuple[str, bool]]:
+    """Yield the next files of a program: a link's target, its interpreter, or its environment's."""
     if path.is_symlink():
         yield os.path.normpath(path.parent / path.readlink()), False
         yield from ((folder, False) for folder in _home_of_venv(path))
@@ -179,7 +184,7 @@ def _home_of_venv(path: Path) -> list[str]:
     """Return the interpreter from which a virtual environment was made. Source: PEP 405."""
     settings = path.parent.parent / "pyvenv.cfg"
     try:
-        if not settings.is_file():  # a pipe would be waited for
+        if not settings.is_file():  # opening a pipe would block
             return []
         with settings.open(errors="replace") as file:
             lines = file.read(_MAX_SETTINGS_CHARS).splitlines()
@@ -191,9 +196,9 @@ def _home_of_venv(path: Path) -> list[str]:
 
 
 def _prefix(path: Path, home: str) -> str:
-    """Return the folder of a program: what it was installed under, if that holds no more.
+    """Return the folder of a program: its prefix, if that has libraries and belongs to one tool.
 
-    Without libraries it needs no more than its folder: ~/.cargo has a token beside `bin`.
+    Without libraries it needs only the folder with its code: ~/.cargo has a token beside `bin`.
     """
     folder = path.parent
     prefix = folder.parent
@@ -204,9 +209,9 @@ def _prefix(path: Path, home: str) -> str:
 
 
 def top_of(path: Path, home: str) -> str:
-    """Return the folder of the code that a file belongs to, below a home; or its own folder.
+    """Return the top of the code that a file belongs to, below a home; else the file's own folder.
 
-    Where packages of npm lie above, that of these: it is there that node looks for them.
+    With npm packages in a folder above, it is that folder: node searches for them there.
     """
     above = list(takewhile(lambda folder: not Path(home).is_relative_to(folder), path.parents))
     tops = [folder for folder in above if any(os.path.lexists(folder / top) for top in _TOPS)]
@@ -217,12 +222,12 @@ def top_of(path: Path, home: str) -> str:
 
 
 def real(path: str) -> str:
-    """Return a path without links in it."""
+    """Return a path with its links resolved."""
     return os.path.realpath(path)
 
 
 def path_infos(paths: Iterable[str], home: str, uid: int) -> Mapping[str, PathInfo]:
-    """Return those of these paths that have to be given to a server: what is this account's."""
+    """Return the paths that have to be given to a server: those that belong to this account."""
     return {path: place for path in paths if (place := _path_info(Path(path), home, uid))}
 
 
@@ -230,7 +235,7 @@ def _path_info(path: Path, home: str, uid: int) -> PathInfo | None:
     try:
         there = path if path.exists() else path.parent
         info = there.stat()
-    except (OSError, ValueError):  # it is nowhere, nobody's to see, or what no path can be
+    except (OSError, ValueError):  # it does not exist, is hidden, or is not a valid path
         return None
     if info.st_uid != uid or _is_everybodys(str(path)):
         return None
@@ -246,10 +251,10 @@ def _path_info(path: Path, home: str, uid: int) -> PathInfo | None:
 
 
 def _own_folder(path: Path, uid: int) -> str:
-    """Return the folder of a file, if it can be given along.
+    """Return the folder of a file, if it can be given with it; else "".
 
-    Another account's is not this one's to give. And in one of repositories nothing holds their
-    hooks: what is held is held at the top of a workspace (core/mount_layout.py).
+    This account cannot give a folder of another account. In a folder of repositories their hooks
+    would be writable: names are held only at the top of a workspace (core/mount_layout.py).
     """
     folder = path.parent
     if folder.stat().st_uid != uid or any(folder.glob("*/.git")):

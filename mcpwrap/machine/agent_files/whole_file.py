@@ -1,4 +1,4 @@
-"""Opening of an agent's file as a whole, up to a size limit; a refusal gives its reason."""
+"""Reading and parsing of one of an agent's files, up to a size limit; a refusal has its reason."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from mcpwrap.machine.agent_files.files import UnreadableFile, read
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """File of an agent, parsed, and its bytes."""
+    """Parsed file of an agent, and its bytes."""
 
     opened: ParsedFile
     content: bytes
@@ -19,7 +19,7 @@ class OpenedFile:
 def open_whole(
     path: Path, uid: int, language: Language, *, within: Path | None, max_bytes: int
 ) -> OpenedFile | UnreadableFile | None:
-    """Return a file of this account's, or of root's; None, if there is none."""
+    """Return a file of this account or of root, parsed; None if there is no file."""
     content = read(path, uid, within=within, max_bytes=max_bytes)
     if content is None or isinstance(content, UnreadableFile):
         return content

@@ -1,8 +1,8 @@
-"""Records that `wrap` keeps of each file that it rewrites: the original bytes, and the changes.
+"""Records of `wrap`, one for each file that it rewrites: the original bytes, and the changes.
 
 A record is two files of one account: `backup-0001-NAME`, which a person can copy back, and
-`record-0001-NAME.json`, which names it and was written after it. A backup without a record
-belongs to the person alone.
+`record-0001-NAME.json`, which describes the backup and is written after it. A backup without a
+record is left to the person.
 """
 
 import os
@@ -33,8 +33,8 @@ class WrapRecord:
     """Record of one file, rewritten once."""
 
     path: Path  # absolute
-    agent: str  # in `config.agent_files.table.BY_ID`; its words were used
-    entries: tuple[tuple[str, ...], ...]  # of each that was wrapped, where it stands, and its name
+    agent: str  # key of `config.agent_files.known_agents.BY_ID`; its entry schema was used
+    entries: tuple[tuple[str, ...], ...]  # keys of each wrapped entry in the file, its name last
     before: bytes
     after_sha256: str
 
@@ -50,7 +50,7 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def folder(variables: Mapping[str, str]) -> Path:
-    """Return where records are kept. A relative `XDG_STATE_HOME` counts as none (XDG)."""
+    """Return the folder of the records. A relative `XDG_STATE_HOME` is ignored (XDG)."""
     state = Path(variables.get("XDG_STATE_HOME", ""))
     if not state.is_absolute():
         state = Path(variables["HOME"], ".local/state")
@@ -58,10 +58,10 @@ def folder(variables: Mapping[str, str]) -> Path:
 
 
 def save(folder: Path, record: WrapRecord) -> Path:
-    """Keep a record, safe from a loss of power; return the path of its backup.
+    """Write a record so that it survives a power failure; return the path of its backup.
 
     Raises:
-        McpwrapError: it cannot be kept, and nothing is left of it.
+        McpwrapError: it cannot be written, and nothing is left of it.
     """
     try:
         text = _text(record)
@@ -74,32 +74,42 @@ def save(folder: Path, record: WrapRecord) -> Path:
                 left.unlink(missing_ok=True)
             raise
     except UnicodeError as error:
-        raise _not_kept(folder, "a name in it is not UTF-8") from error
+        raise _not_saved(
+            folder,
+            "the path of the file, or an entry's name, is not UTF-8",
+            "give the file or the entry a name in UTF-8",
+            code="E-WRAP-RECORD-NOT-UTF8",
+        ) from error
     except OSError as error:
-        raise _not_kept(folder, error.strerror or str(error)) from error
+        raise _not_saved(
+            folder,
+            error.strerror or str(error),
+            "make room there, and let this account write to it",
+            code="E-WRAP-RECORD-WRITE",
+        ) from error
     return backup
 
 
 def records(folder: Path) -> list[WrapRecord]:
-    """Return what is kept, the oldest first.
+    """Return all records, oldest first.
 
     Raises:
-        McpwrapError: a record is damaged, or its backup is not what was kept.
+        McpwrapError: a record is damaged, or its backup was changed.
     """
     return [record for _, record in _kept(folder)]
 
 
 def backup_of(folder: Path, record: WrapRecord) -> Path | None:
-    """Return where the backup of a record is; None, if the record is not kept any more."""
+    """Return the path of a record's backup; None if the record does not exist any more."""
     found = [backup for backup, kept in _kept(folder) if kept == record]
     return found[-1] if found else None
 
 
 def forget(folder: Path, record: WrapRecord) -> None:
-    """Remove a record and its backup, if they are there.
+    """Remove a record and its backup, if they exist.
 
     Raises:
-        McpwrapError: that is not possible.
+        McpwrapError: one cannot be removed.
     """
     if backup := backup_of(folder, record):
         _remove(_record_of(backup))  # first: without it the backup is only a file
@@ -107,10 +117,10 @@ def forget(folder: Path, record: WrapRecord) -> None:
 
 
 def forget_but_backup(folder: Path, record: WrapRecord) -> None:
-    """Remove a record, and leave its backup to the person: something of it is nowhere else.
+    """Remove a record, and leave its backup to the person: part of its content is nowhere else.
 
     Raises:
-        McpwrapError: that is not possible.
+        McpwrapError: it cannot be removed.
     """
     if backup := backup_of(folder, record):
         _remove(_record_of(backup))
@@ -121,25 +131,27 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         problem = f"cannot be removed: {error.strerror}"
-        raise McpwrapError(problem, where=str(path), fix="remove it yourself") from error
+        raise McpwrapError(
+            problem, where=str(path), fix="remove it by hand", code="E-WRAP-RECORD-REMOVE"
+        ) from error
 
 
 def _made(folder: Path) -> Path:
-    """Make the folder; only its account may look into it, whoever made it."""
+    """Make the folder, if it does not exist, and close it to all other accounts."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
 def _with_backup(folder: Path, record: WrapRecord) -> Path:
-    """Write the bytes of before, under a name that no record had."""
+    """Write the original bytes, with a higher number than all existing files have."""
     name = _UNUSUAL.sub("_", record.path.name)[-_MAX_NAME_CHARS:]
     while True:
         numbers = [int(found[1]) for path in folder.iterdir() if (found := _NAME.match(path.name))]
         backup = folder / f"backup-{max(numbers, default=0) + 1:04}-{name}"
         try:
             fd = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:  # another `wrap` was faster
+        except FileExistsError:  # by another `wrap`, at the same time
             continue
         try:
             with os.fdopen(fd, "wb") as file:
@@ -181,12 +193,12 @@ def _read(path: Path, backup: Path) -> WrapRecord:
     try:
         written = msgspec.json.decode(_bytes(path), type=_Written)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise _damaged(path, f"not a record: {error}") from error
+        raise _damaged(path, f"is not a record: {error}") from error
     if written.agent not in BY_ID or not Path(written.path).is_absolute():
-        raise _damaged(path, "not a record of this version")
+        raise _damaged(path, "is not a record of this version")
     before = _bytes(backup)
     if sha256(before).hexdigest() != written.before_sha256:
-        raise _damaged(backup, "not the bytes that were kept")
+        raise _damaged(backup, "is not the backup that `wrap` wrote")
     return WrapRecord(
         path=Path(written.path),
         agent=written.agent,
@@ -199,7 +211,7 @@ def _read(path: Path, backup: Path) -> WrapRecord:
 def _bytes(path: Path) -> bytes:
     content = read(path, os.geteuid(), within=None, max_bytes=MAX_BYTES)
     if content is None:
-        raise _damaged(path, "is gone")
+        raise _damaged(path, "does not exist any more")
     if isinstance(content, UnreadableFile):
         raise _damaged(path, content.why)
     return content
@@ -209,13 +221,15 @@ def _damaged(path: Path, why: str) -> McpwrapError:
     return McpwrapError(
         f"{why}; nothing was changed",
         where=str(path),
-        fix=f"get it back from a copy, or move what is left of it out of {path.parent}",
+        fix=f"restore it from a copy, or move what is left of it out of {path.parent}",
+        code="E-WRAP-RECORD-DAMAGED",
     )
 
 
-def _not_kept(folder: Path, why: str) -> McpwrapError:
+def _not_saved(folder: Path, why: str, fix: str, *, code: str) -> McpwrapError:
     return McpwrapError(
-        f"a backup cannot be kept: {why}; nothing was changed",
+        f"a backup cannot be written: {why}; nothing was changed",
         where=str(folder),
-        fix="make room there, and let this account write to it",
+        fix=fix,
+        code=code,
     )

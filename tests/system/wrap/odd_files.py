@@ -15,7 +15,7 @@ class Refused:
 
     about: str
     content: bytes = RAW.encode()
-    then: str = ""  # what somebody does with the file $F, as root
+    then: str = ""  # commands on the file $F, as root
     said: str
 
 
@@ -52,25 +52,30 @@ REFUSED = (
     Refused(
         about="a link",
         then='mv "$F" ~alice/dotfile; ln -s ~alice/dotfile "$F"; chown -h alice: "$F"',
-        said=_unread(f"is a link to '{HOME}/dotfile', and is not followed"),
+        said=_unread(f"is a symbolic link to '{HOME}/dotfile', which is not followed"),
     ),
     Refused(
         about="a link to nothing",
         then='ln -sf nowhere "$F"; chown -h alice: "$F"',
-        said=_unread("is a link to 'nowhere', and is not followed"),
+        said=_unread("is a symbolic link to 'nowhere', which is not followed"),
     ),
     Refused(
         about="two names",
         then='ln "$F" ~alice/dotfile',
-        said=_left("has 2 names (hard links), which would be two files then; nothing was changed"),
+        said=_left(
+            "has 2 names (hard links), which would become two files; nothing was changed "
+            "[E-AGENT-FILE-HARD-LINK]"
+        ),
     ),
     Refused(
-        about="read-only", then='chmod 0440 "$F"', said=_left("is read-only; nothing was changed")
+        about="read-only",
+        then='chmod 0440 "$F"',
+        said=_left("is read-only; nothing was changed [E-AGENT-FILE-READ-ONLY]"),
     ),
     Refused(
         about="in a folder that is read-only",
         then='chmod 0550 "$(dirname "$F")"',
-        said=_left("nothing can be written to its folder; nothing was changed"),
+        said=_left("its folder is not writable; nothing was changed [E-AGENT-FILE-WRITE]"),
     ),
     Refused(
         about="unreadable", then='chmod 0 "$F"', said=_unread("cannot be read: Permission denied")
@@ -78,7 +83,7 @@ REFUSED = (
     Refused(
         about="root's",
         then='chown root: "$F"; chmod 0644 "$F"',
-        said=_left("belongs to root; nothing was changed"),
+        said=_left("belongs to root; nothing was changed [E-AGENT-FILE-OWNER]"),
     ),
     Refused(
         about="somebody else's",

@@ -239,7 +239,7 @@ def _elsewhere(home: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (_link, "is a link to '{home}/dotfiles/claude.json', and is not followed"),
+        (_link, "is a symbolic link to '{home}/dotfiles/claude.json', which is not followed"),
         (_loop, "cannot be read: Too many levels of symbolic links"),
         (_folder, "is not a plain file"),
         (_pipe, "is not a plain file"),
@@ -247,7 +247,7 @@ def _elsewhere(home: Path) -> None:
         (_repeated, "1:10: 'a' appears twice in one object"),
         (_long, "over 16 MiB"),
         (_long_in_a_project, "over 1 MiB"),
-        (_elsewhere, "is '{home}/.ssh/mcp.json', by a link in a folder above it"),
+        (_elsewhere, "leads to '{home}/.ssh/mcp.json', outside the folder that it belongs to"),
     ],
 )
 def test_a_file_that_is_not_read_is_reported(

@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """Return a folder of an account's that is not root."""
+    """Return a folder of an account that is not root."""
     folder = Path(tempfile.mkdtemp())
     (folder / "mcp.json").write_bytes(WAS)
     if os.geteuid() == 0:
@@ -44,7 +44,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def refused(path: Path, was: bytes = WAS, new: bytes = NEW) -> str:
-    """Return why a file is not replaced; nothing is left behind, and it is what it was."""
+    """Return why a file is not replaced; check that it and its folder are as before."""
     names, content = names_in(path.parent), path.read_bytes() if path.is_file() else b""
     with pytest.raises(McpwrapError) as caught:
         replace(path, was, new)
@@ -69,7 +69,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(file: Path, mode: int) -> None:
     assert names_in(file.parent) == [file.name]
 
 
-def test_who_has_it_open_keeps_what_was_there(file: Path) -> None:
+def test_an_open_file_keeps_its_old_content(file: Path) -> None:
     with file.open("rb") as reader:
         replace(file, WAS, NEW)
         assert reader.read() == WAS
@@ -79,7 +79,7 @@ def test_a_file_keeps_its_group_and_its_attributes(file: Path) -> None:
     groups = [*os.getgroups(), 4242] if os.geteuid() == 0 else os.getgroups()
     group = groups[-1] if groups else os.getegid()
     os.chown(file, -1, group)
-    with suppress(OSError):  # a tmpfs of an older kernel has none
+    with suppress(OSError):  # a tmpfs of an older kernel does not support attributes
         os.setxattr(file, "user.origin", b"dotfiles")
     before = os.listxattr(file)
     replace(file, WAS, NEW)
@@ -88,24 +88,24 @@ def test_a_file_keeps_its_group_and_its_attributes(file: Path) -> None:
 
 
 def test_a_file_that_was_changed_since_is_left_alone(file: Path) -> None:
-    assert "was changed by somebody" in refused(file, was=WAS + b" ")
-    assert "was changed by somebody" in refused(file, was=WAS[:-1])
+    assert "was changed in the meantime" in refused(file, was=WAS + b" ")
+    assert "was changed in the meantime" in refused(file, was=WAS[:-1])
 
 
 def test_what_changes_while_it_is_written_is_left_alone(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent writes its file when ours is on the disk and has no name yet."""
-    is_asked = iter([True])
+    """The agent writes its file when the new one is on the disk and not yet renamed."""
+    is_first = iter([True])
     real = os.fsync
 
     def fsync(fd: int) -> None:
-        if next(is_asked, False):
+        if next(is_first, False):
             file.write_bytes(b"the agent's")
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(McpwrapError, match="was changed by somebody"):
+    with pytest.raises(McpwrapError, match="was changed in the meantime"):
         replace(file, WAS, NEW)
     assert file.read_bytes() == b"the agent's"
     assert names_in(file.parent) == [file.name]
@@ -133,15 +133,15 @@ def _pipe(file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (_link, "is a link to 'dotfile', and is not followed; nothing was changed"),
-        (_hard_link, "has 2 names (hard links), which would be two files then"),
+        (_link, "is a symbolic link to 'dotfile', which is not followed; nothing was changed"),
+        (_hard_link, "has 2 names (hard links), which would become two files"),
         (_folder, "is not a plain file; nothing was changed"),
         (_pipe, "is not a plain file"),
-        (Path.unlink, "is gone; nothing was changed"),
+        (Path.unlink, "does not exist any more; nothing was changed"),
         (lambda file: file.chmod(0o444), "is read-only; nothing was changed"),
     ],
 )
-def test_what_is_no_plain_file_to_write_to_is_refused(
+def test_what_is_not_a_writable_plain_file_is_refused(
     file: Path, make: Callable[[Path], None], problem: str
 ) -> None:
     make(file)
@@ -151,7 +151,7 @@ def test_what_is_no_plain_file_to_write_to_is_refused(
 
 
 def test_a_file_of_another_account_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one of root's, which is read: `sudo` is for what root does."""
+    """Also a file of root, which is read: root replaces its own files, by `sudo`."""
     if os.geteuid() == 0:
         monkeypatch.setattr(os, "geteuid", lambda: 4242)
         assert refused(file).startswith("belongs to root")
@@ -162,19 +162,19 @@ def test_a_file_of_another_account_is_refused(file: Path, monkeypatch: pytest.Mo
         assert refused(file).startswith("belongs to ")
 
 
-def test_a_read_only_folder_is_said(top: Path) -> None:
+def test_a_read_only_folder_is_reported(top: Path) -> None:
     top.chmod(0o500)
 
     def attempt() -> None:
         file = top / "mcp.json"
         assert refused(file) == "cannot be written: Permission denied; nothing was changed"
-        with pytest.raises(McpwrapError, match="nothing can be written to its folder"):
+        with pytest.raises(McpwrapError, match="its folder is not writable"):
             check_replaceable(file, WAS)
 
     without_root(attempt)
 
 
-def test_an_unreadable_file_is_said(top: Path) -> None:
+def test_an_unreadable_file_is_reported(top: Path) -> None:
     (top / "mcp.json").chmod(0o200)
 
     def attempt() -> None:
@@ -184,7 +184,7 @@ def test_an_unreadable_file_is_said(top: Path) -> None:
     without_root(attempt)
 
 
-def test_a_group_that_it_cannot_give_is_said(top: Path) -> None:
+def test_a_group_that_it_cannot_give_is_reported(top: Path) -> None:
     if os.geteuid() == 0:
         os.chown(top / "mcp.json", -1, 4242)
         said = "Operation not permitted"
@@ -193,7 +193,7 @@ def test_a_group_that_it_cannot_give_is_said(top: Path) -> None:
             assert said in refused(top / "mcp.json")
 
         without_root(attempt)
-    else:  # nobody but root makes such a file
+    else:  # only root can make such a file
         replace(top / "mcp.json", WAS, NEW)
 
 
@@ -205,7 +205,7 @@ def test_when_the_disk_is_full_the_old_file_is_whole(top: Path) -> None:
     without_root(attempt)
 
 
-def test_a_folder_that_cannot_be_asked_to_sync_does_no_harm(top: Path) -> None:
+def test_a_folder_that_cannot_be_synced_does_no_harm(top: Path) -> None:
     """Without the right to list it, it cannot be opened."""
     top.chmod(0o300)
 

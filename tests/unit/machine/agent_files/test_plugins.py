@@ -1,4 +1,4 @@
-"""Search for plugins' files: those of known places are found, and no others are opened."""
+"""Search for plugins' files: those in known folders are found, and no others are opened."""
 
 import json
 import os
@@ -27,20 +27,20 @@ class Home:
         self.folder = folder
 
     def put(self, path: str, content: object) -> Path:
-        """Have a file, as JSON unless it is text."""
+        """Write a file, as JSON unless the content is text."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content))
         return file
 
     def files(self, agent: str) -> list[PluginFile]:
-        """Return what is found for an agent."""
+        """Return the files that are found for an agent."""
         words = BY_ID[agent].words
         variables = {"HOME": str(self.folder)}
         return list(plugins.files(ROWS[agent], words, os.geteuid(), variables))
 
     def seen(self, agent: str) -> list[tuple[str, str, str, bool]]:
-        """Return it short: plugin, file, server, whether it is off."""
+        """Return the servers in short: plugin, file, name, whether it is off."""
         return [
             (
                 one.plugin.id,
@@ -53,7 +53,7 @@ class Home:
         ]
 
     def problems(self, agent: str) -> list[tuple[str, str]]:
-        """Return the files that were not read."""
+        """Return the files that were not read, each with its problem."""
         return [
             (str(one.path.relative_to(self.folder)), one.problem)
             for one in self.files(agent)
@@ -67,7 +67,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def installed(home: Home, **scopes: str) -> None:
-    """Have plugins of a marketplace `m` in the registry, as Claude Code copies them."""
+    """Register plugins of a marketplace `m`, as Claude Code copies them."""
     plugins = {
         f"{name}@m": [
             {"scope": scope, "installPath": f"{home.folder}/.claude/plugins/cache/{name}"}
@@ -78,7 +78,7 @@ def installed(home: Home, **scopes: str) -> None:
 
 
 def marketplace(home: Home, kind: str, *plugins: object) -> None:
-    """Have a marketplace `m` in a folder `shop`."""
+    """Register a marketplace `m` in a folder `shop`."""
     shop = str(home.folder / "shop")
     known = {"m": {"source": {"source": kind, "path": shop}, "installLocation": shop}}
     home.put(".claude/plugins/known_marketplaces.json", known)
@@ -90,7 +90,7 @@ def test_where_there_is_nothing_nothing_is_found(home: Home, agent: str) -> None
     assert home.files(agent) == []
 
 
-def test_claude_code_has_what_its_registry_says(home: Home) -> None:
+def test_claude_code_has_the_plugins_of_its_registry(home: Home) -> None:
     installed(home, a="user", b="local")
     cache = ".claude/plugins/cache"
     home.put(f"{cache}/a/.claude-plugin/plugin.json", {"mcpServers": ["./more.json", {"x": A}]})
@@ -98,7 +98,7 @@ def test_claude_code_has_what_its_registry_says(home: Home) -> None:
     home.put(f"{cache}/a/.mcp.json", {"mcpServers": {"y": A}})
     home.put(f"{cache}/b/.claude-plugin/plugin.json", {"name": "b"})
     home.put(f"{cache}/b/.mcp.json", {"mcpServers": {"z": A}})
-    home.put(f"{cache}/gone/.mcp.json", {"mcpServers": {"old": A}})  # of a version that was
+    home.put(f"{cache}/gone/.mcp.json", {"mcpServers": {"old": A}})  # of an earlier version
     home.put(".claude/settings.json", {"enabledPlugins": {"a@m": False, "b@m": False}})
     assert home.seen("claude-code") == [
         ("a@m", f"{cache}/a/.claude-plugin/plugin.json", "x", True),
@@ -164,7 +164,7 @@ def test_one_manifest_counts(home: Home) -> None:
     assert [server for _, _, server, _ in home.seen("codex")] == ["y"]
 
 
-def test_copilot_has_copies_and_what_it_reads_where_it_lies(home: Home) -> None:
+def test_copilot_has_copies_and_plugins_that_it_reads_in_place(home: Home) -> None:
     home.put(".copilot/installed-plugins/g/a/.mcp.json", {"mcpServers": {"x": A}})
     home.put("shop/b/.github/mcp.json", {"mcpServers": {"y": A}})
     home.put("shop/c/.mcp.json", {"mcpServers": {"offered": A}})  # and not installed
@@ -204,7 +204,7 @@ def test_extensions_are_in_a_folder_each_or_linked(home: Home, agent: str) -> No
     ]
 
 
-def test_a_file_that_is_not_read_is_said(home: Home) -> None:
+def test_a_file_that_is_not_read_is_reported(home: Home) -> None:
     folder = ".gemini/extensions/a"
     home.put(f"{folder}/gemini-extension.json", "{")
     [(path, problem)] = home.problems("gemini")
@@ -217,7 +217,7 @@ def test_a_file_that_is_not_read_is_said(home: Home) -> None:
     assert home.problems("gemini") == [(path, "1001 servers")]
 
 
-def test_no_file_out_of_a_plugin_is_read(home: Home) -> None:
+def test_no_file_outside_a_plugin_is_read(home: Home) -> None:
     key = home.put(".ssh/key.json", {"a": A})
     installed(home, a="user")
     cache = ".claude/plugins/cache/a"
@@ -226,27 +226,27 @@ def test_no_file_out_of_a_plugin_is_read(home: Home) -> None:
     (home.folder / cache / ".mcp.json").symlink_to(key)
     assert home.seen("claude-code") == []
     assert sorted(problem for _, problem in home.problems("claude-code")) == [
-        f"is '{key}', by a link in a folder above it",
-        f"is '{key}', by a link in a folder above it",
-        f"is a link to '{key}', and is not followed",
+        f"is a symbolic link to '{key}', which is not followed",
+        f"leads to '{key}', outside the folder that it belongs to",
+        f"leads to '{key}', outside the folder that it belongs to",
     ]
 
 
 @pytest.mark.parametrize("folder", ["rel", "", "/nowhere\0", "/\ud800", "/dev", "/proc/self/fd"])
-def test_a_folder_that_is_none_has_no_plugin(home: Home, folder: str) -> None:
+def test_a_path_that_is_not_a_folder_has_no_plugin(home: Home, folder: str) -> None:
     record = [{"scope": "user", "installPath": folder}]
     home.put(".claude/plugins/installed_plugins.json", {"plugins": {"a@m": record}})
     assert home.seen("claude-code") == []
 
 
-def test_a_registry_that_is_not_read_is_said(home: Home) -> None:
+def test_a_registry_that_is_not_read_is_reported(home: Home) -> None:
     file = home.put(".claude/plugins/installed_plugins.json", "[]")
     [(path, problem)] = home.problems("claude-code")
     assert path == str(file.relative_to(home.folder))
     assert problem.endswith("not a JSON object")
 
 
-def test_settings_that_are_not_read_are_said_where_they_could_turn_something_off(
+def test_unread_settings_are_reported_where_they_could_turn_a_server_off(
     home: Home,
 ) -> None:
     home.put(".claude/settings.json", "{")
@@ -257,24 +257,26 @@ def test_settings_that_are_not_read_are_said_where_they_could_turn_something_off
     assert home.seen("claude-code")[0][3] is False
 
 
-def test_plugins_without_end_are_not_followed(home: Home) -> None:
+def test_too_many_plugins_are_not_read(home: Home) -> None:
     for number in range(MAX_PLUGINS + 2):
         (home.folder / f".qwen/extensions/{number:04}").mkdir(parents=True)
     home.put(".qwen/extensions/0000/qwen-extension.json", {"mcpServers": {"x": A}})
     assert len(home.seen("qwen")) == 1
     [(_, problem)] = home.problems("qwen")
-    assert problem == f"over {MAX_PLUGINS} plugins: this and others are not looked at"
+    assert problem == f"over {MAX_PLUGINS} plugins: this one and the rest are not read"
 
 
-def test_what_names_others_without_end_is_not_followed(home: Home) -> None:
+def test_too_many_further_files_are_not_read(home: Home) -> None:
     files = [f"./{number}.json" for number in range(17)]
     home.put(".claude/skills/own/.claude-plugin/plugin.json", {"mcpServers": files})
-    assert home.problems("claude-code") == [(".claude/skills/own", "names 17 further files")]
+    assert home.problems("claude-code") == [
+        (".claude/skills/own", "names 17 further files: only 16 are read")
+    ]
     many = {str(number): {"installLocation": "/nowhere"} for number in range(257)}
     home.put(".claude/plugins/known_marketplaces.json", many)
     assert (
         ".claude/plugins/known_marketplaces.json",
-        "over 256 marketplaces",
+        "over 256 marketplaces: the rest are not read",
     ) in home.problems("claude-code")
 
 
@@ -287,30 +289,30 @@ def test_a_plugin_that_is_installed_twice_is_one(home: Home) -> None:
 
 
 def test_a_link_that_leads_nowhere_hides_no_other_plugin(home: Home) -> None:
-    """As `ln -s loop loop`: it is said of that one, and the rest is seen."""
+    """As `ln -s loop loop`: that one is reported, and the rest are found."""
     home.put(".gemini/extensions/a/gemini-extension.json", {"mcpServers": {"x": A}})
     (home.folder / ".gemini/extensions/loop").symlink_to("loop")
     assert [server for _, _, server, _ in home.seen("gemini")] == ["x"]
     assert {path.split("/")[2] for path, _ in home.problems("gemini")} == {"loop"}
 
 
-def test_a_marketplace_cannot_name_a_folder_that_stops_the_look(home: Home) -> None:
+def test_a_marketplace_cannot_name_a_folder_that_stops_the_search(home: Home) -> None:
     home.put(".claude/skills/own/.mcp.json", {"mcpServers": {"x": A}})
     home.put(".claude/settings.json", {"enabledPlugins": {"a@m": True}})
     marketplace(home, "directory", {"name": "a", "source": "x" * 300})
     assert [server for _, _, server, _ in home.seen("claude-code")] == ["x"]
 
 
-def test_folders_without_end_are_said_where_plugins_are_further_down(home: Home) -> None:
+def test_too_many_folders_are_reported_where_plugins_are_further_down(home: Home) -> None:
     plugins = home.folder / ".copilot/installed-plugins"
     for number in range(MAX_PLUGINS + 1):
         (plugins / f"{number:04}").mkdir(parents=True)
     assert home.problems("copilot") == [
-        (".copilot/installed-plugins", f"over {MAX_PLUGINS} folders: some are not looked into")
+        (".copilot/installed-plugins", f"over {MAX_PLUGINS} folders: some are not searched")
     ]
 
 
-def test_a_folder_of_plugins_that_is_none_is_said(home: Home) -> None:
+def test_a_link_in_the_place_of_plugins_that_cannot_be_resolved_is_reported(home: Home) -> None:
     home.put(".codex/plugins/cache/m/a/1.0/.mcp.json", {"mcpServers": {"x": A}})
     (home.folder / ".codex/plugins/cache/loop").symlink_to("loop")
     assert [server for _, _, server, _ in home.seen("codex")] == ["x"]
@@ -318,7 +320,7 @@ def test_a_folder_of_plugins_that_is_none_is_said(home: Home) -> None:
     assert path == ".codex/plugins/cache/loop"
 
 
-def test_settings_that_are_not_read_are_said_where_they_could_name_a_plugin(home: Home) -> None:
+def test_unread_settings_are_reported_where_they_could_name_a_plugin(home: Home) -> None:
     home.put("shop/b/.mcp.json", {"mcpServers": {"y": A}})
     source = {"source": "directory", "path": str(home.folder / "shop")}
     dotfile = {"extraKnownMarketplaces": {"m": {"source": source}}, "enabledPlugins": {"b@m": True}}
@@ -347,6 +349,6 @@ def test_no_more_is_read_of_all_plugins_together_than_fits_in_memory(home: Home)
     assert home.problems("qwen") == [
         (
             f".qwen/extensions/{number - 1:02}/qwen-extension.json",
-            "over 8 MiB of such files: this is not looked at",
+            "over 8 MiB of such files: this one is not read",
         )
     ]

@@ -1,4 +1,4 @@
-"""Shims of version managers, as these lay them out in a home."""
+"""Shims of version managers, laid out as the managers do in a home."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_a_version_with_a_short_name_is_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "is_found"), [("3.12.1\n", True), ("system\n", False), ("", False), ("../x", False)]
 )
-def test_the_version_that_a_file_says(tmp_path: Path, said: str, *, is_found: bool) -> None:
+def test_the_version_that_a_file_names(tmp_path: Path, said: str, *, is_found: bool) -> None:
     shim = script(tmp_path / ".pyenv/shims/python")
     program = script(tmp_path / ".pyenv/versions/3.12.1/bin/python")
     script(tmp_path / ".pyenv/versions/3.13.0/bin/python")

@@ -17,7 +17,7 @@ from mcpwrap.machine.agent_files.whole_file import OpenedFile, open_whole
         (b" " * 2**20 + b"{}", "over 1 MiB"),
     ],
 )
-def test_what_cannot_be_opened_is_said_without_its_path(
+def test_what_cannot_be_opened_is_reported_without_its_path(
     tmp_path: Path, content: bytes, why: str
 ) -> None:
     file = tmp_path / "f.json"
@@ -28,7 +28,7 @@ def test_what_cannot_be_opened_is_said_without_its_path(
     assert "nothing was changed" not in found.why
 
 
-def test_a_file_is_opened_or_is_not_there(tmp_path: Path) -> None:
+def test_a_file_is_opened_or_does_not_exist(tmp_path: Path) -> None:
     file = tmp_path / "f.toml"
     assert open_whole(file, os.geteuid(), "toml", within=tmp_path, max_bytes=9) is None
     file.write_text("a = 1")

@@ -43,7 +43,7 @@ def kept(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """Return a folder of an account's that is not root."""
+    """Return a folder of an account that is not root."""
     made = Path(tempfile.mkdtemp())
     if os.geteuid() == 0:
         os.chown(made, NOBODY, NOBODY)
@@ -60,7 +60,7 @@ def names_in(folder: Path) -> list[str]:
     [
         ({"HOME": "/home/alice"}, "/home/alice/.local/state/mcpwrap"),
         ({"HOME": "/h", "XDG_STATE_HOME": ""}, "/h/.local/state/mcpwrap"),
-        ({"HOME": "/h", "XDG_STATE_HOME": "rel"}, "/h/.local/state/mcpwrap"),  # as XDG has it
+        ({"HOME": "/h", "XDG_STATE_HOME": "rel"}, "/h/.local/state/mcpwrap"),  # XDG ignores it
         ({"HOME": "/h", "XDG_STATE_HOME": "/s"}, "/s/mcpwrap"),
     ],
 )
@@ -95,12 +95,12 @@ def test_records_are_returned_oldest_first(kept: Path) -> None:
     many = [replace(ONE if n % 3 else OTHER, before=b"%d" % n) for n in range(12)]
     for record in many:
         save(kept, record)
-    (kept / "proposal-0123456789ab.toml").touch()  # `wrap` has these beside them
+    (kept / "proposal-0123456789ab.toml").touch()  # `wrap` writes these beside them
     (kept / "record-x.json").touch()
     assert records(kept) == many
 
 
-def test_none_is_overwritten(kept: Path) -> None:
+def test_no_backup_is_overwritten(kept: Path) -> None:
     first, second = save(kept, ONE), save(kept, ONE)
     assert [first.name[:11], second.name[:11]] == ["backup-0001", "backup-0002"]
     forget_but_backup(kept, ONE)  # the second
@@ -152,10 +152,10 @@ def test_any_name_of_a_file_will_do(kept: Path, name: str, backup: str) -> None:
     assert records(kept) == [record]
 
 
-def test_a_name_that_cannot_be_written_is_said(kept: Path) -> None:
-    with pytest.raises(McpwrapError, match="a name in it is not UTF-8; nothing was changed"):
+def test_a_name_that_is_not_utf_8_is_reported(kept: Path) -> None:
+    with pytest.raises(McpwrapError, match="is not UTF-8; nothing was changed"):
         save(kept, replace(ONE, path=Path("/home/alice/\udcff")))
-    with pytest.raises(McpwrapError, match="a name in it is not UTF-8"):
+    with pytest.raises(McpwrapError, match="is not UTF-8"):
         save(kept, replace(ONE, entries=(("mcpServers", "\ud800"),)))
     assert not kept.exists()
 
@@ -182,7 +182,7 @@ def _link(record: Path, _: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "file", "problem"),
     [
-        (_writes(b""), "record", "not a record: "),
+        (_writes(b""), "record", "is not a record: "),
         (_writes(b'{"path": '), "record", "not a record: "),
         (_writes(b'"\xff"'), "record", "not a record: "),
         (_edited(later=1), "record", "not a record: .*`later`"),
@@ -190,11 +190,11 @@ def _link(record: Path, _: Path) -> None:
         (_edited(after_sha256="0"), "record", "not a record: .*after_sha256"),
         (_edited(agent="none"), "record", "not a record of this version"),
         (_edited(path=".claude.json"), "record", "not a record of this version"),
-        (_edited(before_sha256="0" * 64), "backup", "not the bytes that were kept"),
-        (_link, "record", "is a link to 'other', and is not followed"),
-        (lambda _, backup: backup.unlink(), "backup", "is gone"),
-        (lambda _, backup: backup.write_bytes(b"{}"), "backup", "not the bytes that were kept"),
-        (lambda _, backup: backup.write_bytes(ONE.before + b" "), "backup", "not the bytes"),
+        (_edited(before_sha256="0" * 64), "backup", "is not the backup that `wrap` wrote"),
+        (_link, "record", "is a symbolic link to 'other', which is not followed"),
+        (lambda _, backup: backup.unlink(), "backup", "does not exist any more"),
+        (lambda _, backup: backup.write_bytes(b"{}"), "backup", "is not the backup that `wrap`"),
+        (lambda _, backup: backup.write_bytes(ONE.before + b" "), "backup", "is not the backup"),
     ],
 )
 def test_what_is_damaged_is_named(
@@ -208,11 +208,11 @@ def test_what_is_damaged_is_named(
         records(kept)
     assert caught.value.where == str(record if file == "record" else backup)
     assert caught.value.problem.endswith("; nothing was changed")
-    shutil.move(record, kept.parent)  # what it says helps
+    shutil.move(record, kept.parent)  # the printed fix helps
     assert records(kept) == [OTHER]
 
 
-def test_a_full_disk_leaves_nothing_of_it(top: Path) -> None:
+def test_a_full_disk_leaves_nothing_of_a_record(top: Path) -> None:
     kept = top / "mcpwrap"
     save(kept, OTHER)
     if os.geteuid() == 0:
@@ -224,7 +224,7 @@ def test_a_full_disk_leaves_nothing_of_it(top: Path) -> None:
     def attempt() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         for record in (big, long):
-            with pytest.raises(McpwrapError, match="a backup cannot be kept: File too large"):
+            with pytest.raises(McpwrapError, match="a backup cannot be written: File too large"):
                 save(kept, record)
             assert records(kept) == [OTHER]
             assert len(names_in(kept)) == 2
@@ -232,7 +232,7 @@ def test_a_full_disk_leaves_nothing_of_it(top: Path) -> None:
     without_root(attempt)
 
 
-def test_a_folder_that_cannot_be_written_to_is_said(top: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported(top: Path) -> None:
     kept = top / "mcpwrap"
 
     def attempt() -> None:
@@ -243,14 +243,14 @@ def test_a_folder_that_cannot_be_written_to_is_said(top: Path) -> None:
             with pytest.raises(McpwrapError, match="cannot be removed: Permission denied"):
                 forgotten(kept, ONE)
         assert records(kept) == [ONE]
-        with pytest.raises(McpwrapError, match="cannot be kept: Permission denied"):
+        with pytest.raises(McpwrapError, match="cannot be written: Permission denied"):
             save(top / "new", OTHER)
 
     without_root(attempt)
 
 
-def test_a_state_folder_that_is_none_has_no_records(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_state_folder_has_no_records(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert wrap_records.records(tmp_path / "file") == []
-    with pytest.raises(McpwrapError, match="a backup cannot be kept"):
+    with pytest.raises(McpwrapError, match="a backup cannot be written"):
         save(tmp_path / "file", ONE)

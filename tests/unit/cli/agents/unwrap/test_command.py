@@ -373,7 +373,7 @@ def _repeated(path: Path) -> None:
     ("make", "where", "problem"),
     [
         (Path.unlink, "", "does not exist any more; nothing was changed"),
-        (_link, "", "is a link to 'dotfile', and is not followed; nothing was changed"),
+        (_link, "", "is a symbolic link to 'dotfile', which is not followed; nothing was changed"),
         (_read_only, "", "is read-only; nothing was changed"),
         (_broken, ":1:17", "not JSON: Expecting property name enclosed in double quotes"),
         (_repeated, ":1:28", "'git' appears twice in one object"),
@@ -435,7 +435,7 @@ def test_a_file_that_changes_before_the_answer_is_not_rewritten(
     monkeypatch.setattr(command, "agreed", thinks)
     done = run(home, "--all", "--yes")
     assert done.return_value == 1
-    assert "was changed by somebody in the meantime; nothing was changed" in done.stderr
+    assert "was changed in the meantime; nothing was changed" in done.stderr
     assert path.read_text() == "{}"
     assert kept(home) == [record]
     assert other.read_text() == SIMPLE

@@ -313,7 +313,7 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
     other = put(home / ".kiro/settings/mcp.json", other=RAW)
     done = run("cursor", "kiro", "--yes")
     assert done.return_value == 1
-    assert "was changed by somebody in the meantime; nothing was changed" in done.output
+    assert "was changed in the meantime; nothing was changed" in done.output
     assert entries(file) == {"local": RAW}
     assert entries(other) == {"other": {"command": STUB, "args": ["local"]}}
     kept = [path for path in states(home) if path.name.startswith("backup")]
@@ -329,7 +329,7 @@ def test_a_file_that_changes_at_the_last_moment_keeps_its_change(
     change_when_agreed(monkeypatch, file)
     done = run("cursor", "--yes")
     assert done.return_value == 1
-    assert f"{file}: was changed by somebody in the meantime; nothing was changed" in done.stderr
+    assert f"{file}: was changed in the meantime; nothing was changed" in done.stderr
     assert entries(file) == {"local": RAW}
 
 
@@ -370,7 +370,7 @@ def test_files_that_cannot_be_read_are_reported(root: Root, home: Path) -> None:
     (home / ".kiro/settings/mcp.json").symlink_to(home / "real.json")
     done = run("--all", "--yes")
     assert done.return_value == 1
-    assert "is a link to" in done.output
+    assert "is a symbolic link to" in done.output
     assert done.output.count("left as it is") == 2
 
 

@@ -234,7 +234,7 @@ def test_a_file_that_changes_meanwhile_is_reported(
     late = put(home / ".cursor/mcp.json", local=RAW)
     change_when_agreed(monkeypatch, late)
     done = run("cursor", "--json", "--yes")
-    problem = "was changed by somebody in the meantime; nothing was changed"
+    problem = "was changed in the meantime; nothing was changed [E-AGENT-FILE-CHANGED]"
     [row] = outcome(done)["files"]
     assert row == file_row(late, server_row("local", server="local"), problem=problem)
     assert (outcome(done)["done"], done.return_value, done.stderr) == (False, 1, "")
