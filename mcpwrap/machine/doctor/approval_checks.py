@@ -1,4 +1,4 @@
-"""Health check of approvals: the accounts that can approve agents' requests. As root."""
+"""Health check of approvals: the accounts that can approve agents' requests. Needs root."""
 
 import pwd
 from collections.abc import Iterator
@@ -19,15 +19,16 @@ from mcpwrap.plan import paths
 
 
 def approvals(config: Config) -> list[Check]:
-    """Return what is to be said of approvals; nothing if no rule asks for one."""
+    """Return the checks of approvals; no check if no rule requires one."""
     try:
         policy = parse_policy(policy_files())
         with_password = set(_approvers().by_user)
     except UsageError as error:
-        return [failed("policy", f"{error.where}: {error.problem}", "`mcpwrap policy check`")]
+        return [failed("policy", f"{error.where}: {error.named_problem}", "`mcpwrap policy check`")]
     except msgspec.MsgspecError:
-        fix = f"remove {paths.APPROVERS}, and set each password anew"
-        return [failed("approvals", "the file of passwords cannot be understood", fix)]
+        fix = f"remove {paths.APPROVERS}, and set each password again"
+        text = "the file with the passwords cannot be parsed [E-PASSWORD-FILE-DAMAGED]"
+        return [failed("approvals", text, fix)]
     asking = [server for server in config.servers.values() if _asks(policy, server.name)]
     if not asking:
         return []
@@ -48,12 +49,12 @@ def _asks(policy: Policy, server: str) -> bool:
 
 
 def _named(agent: str) -> Iterator[str]:
-    """Return the accounts that an entry of `agents` names."""
+    """Yield the accounts that an entry of `agents` names."""
     yield from _members(agent[1:]) if agent.startswith("@") else [agent]
 
 
 def _members(group: str) -> Iterator[str]:
-    """Return who is in a group, those whose first group it is among them."""
+    """Yield the members of a group, including accounts whose primary group it is."""
     yield from accounts.members_of(group)
     gid = accounts.gid_of(group)
     yield from (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)

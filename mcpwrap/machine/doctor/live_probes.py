@@ -1,4 +1,4 @@
-"""Live probes of `mcpwrap doctor`, made as another account: no file is believed."""
+"""Live probes of `mcpwrap doctor`: attempts under another account, instead of a look at files."""
 
 import os
 import pwd
@@ -22,20 +22,20 @@ NSENTER = "/usr/bin/nsenter"
 _MACHINE = Path("/proc/1/ns/mnt")
 _WAIT_S = 90
 _MAX_LINE_CHARS = 200
-_is_broken_off = threading.Event()
-_at_work: set[subprocess.Popen[bytes]] = set()
+_is_cancelled = threading.Event()
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 class TrialStatus(Enum):
     """Result of a probe, by the exit status of the program that tried. Any other is UNKNOWN."""
 
     WORKED = 0
-    REFUSED = 10  # by what should refuse it; of a session: no answer
+    REFUSED = 10  # by the boundary that must refuse it; of a session: no answer
     NO_ROUTE = 11  # no network leads there, so the packet rules did not judge it
     OTHERWISE = 12  # it was tried, and neither worked nor was refused
-    NO_ANSWER = 13  # Squid did not answer, so its list was not asked
-    IN_PLACE = 14  # a file can be written, and not be replaced by another
-    UNKNOWN = -1  # it was not tried, or not to its end
+    NO_ANSWER = 13  # Squid did not answer, so its allowlist was not evaluated
+    IN_PLACE = 14  # a file can be written in place, but not replaced by another
+    UNKNOWN = -1  # it was not tried, or not completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class TrialResult:
 
 
 class TrialNotRunError(McpwrapError):
-    """Failure to enter a wrapper: nothing can be probed from inside, and the result is unknown."""
+    """Failure to enter a wrapper: no probe can be made from inside, and the results are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperView:
-    """Mount and network namespaces of a running wrapper, held beyond its end, and its account."""
+    """Account of a running wrapper, and its mount and network namespaces, which outlive it here."""
 
     account: str
     mount_fd: int
@@ -60,35 +60,35 @@ class WrapperView:
 
 
 def cancel_trials() -> None:
-    """End what is being tried, by whichever thread, and try nothing more in this process."""
-    _is_broken_off.set()
-    for process in _at_work.copy():
+    """End the running probes of all threads, and make no more in this process."""
+    _is_cancelled.set()
+    for process in _running.copy():
         process.kill()
 
 
 def session(account: str, server: str) -> TrialResult:
-    """Open a session of `server` as an agent under `account` does."""
+    """Open a session of `server`, like an agent under `account`."""
     try:
         entry = pwd.getpwnam(account)
     except KeyError:
-        return TrialResult(TrialStatus.UNKNOWN, f"there is no account {account!r} any more")
+        return TrialResult(TrialStatus.UNKNOWN, f"the account {account!r} does not exist any more")
     groups = ",".join(map(str, os.getgrouplist(account, entry.pw_gid)))
     return _run([*_setpriv(entry, f"--groups={groups}"), f"{LIB}/mcpwrap-try-session", server])
 
 
 @contextmanager
 def open_wrapper_view(server: str) -> Iterator[WrapperView]:
-    """Hold the view of a server's wrapper, which is started if its socket listens.
+    """Open the namespaces of a server's wrapper; start it if it is down and its socket listens.
 
     Raises:
-        TrialNotRunError: it does not run, or ended meanwhile.
+        TrialNotRunError: it does not run, ended meanwhile, or has no namespaces of its own.
     """
     unit = paths.service_unit(server)
     shown = properties([unit, paths.socket_unit(server)], ["ActiveState"])
     is_listening = shown[paths.socket_unit(server)]["ActiveState"] == "active"
     is_up = shown[unit]["ActiveState"] in UP
-    if not is_up and is_listening and not _is_broken_off.is_set():
-        with suppress(ToolError):  # what it says of itself is read below
+    if not is_up and is_listening and not _is_cancelled.is_set():
+        with suppress(ToolError):  # the status of the unit, with its reason, is read below
             run(SYSTEMCTL, "start", "--", unit)
     with ExitStack() as held:
         mount_fd, net_fd = _namespaces(server, unit, held)
@@ -96,11 +96,13 @@ def open_wrapper_view(server: str) -> Iterator[WrapperView]:
 
 
 def try_reach(view: WrapperView, *what: str) -> TrialResult:
-    """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
+    """Make one attempt as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
     try:
         entry = pwd.getpwnam(view.account)
     except KeyError:
-        return TrialResult(TrialStatus.UNKNOWN, f"there is no account {view.account} any more")
+        return TrialResult(
+            TrialStatus.UNKNOWN, f"the account {view.account} does not exist any more"
+        )
     mount, net = f"--mount=/proc/self/fd/{view.mount_fd}", f"--net=/proc/self/fd/{view.net_fd}"
     argv = [NSENTER, mount, net, "--", *_setpriv(entry, "--clear-groups")]
     return _run([*argv, f"{LIB}/mcpwrap-try-reach", *what], (view.mount_fd, view.net_fd))
@@ -109,14 +111,18 @@ def try_reach(view: WrapperView, *what: str) -> TrialResult:
 def _namespaces(server: str, unit: str, held: ExitStack) -> tuple[int, int]:
     """Return descriptors of the mount and network namespaces of a wrapper that is up.
 
-    While a pidfd says that the process lives its PID is no other's, so all that was read of it
-    belongs together. Before it is up its namespaces may be the machine's, or half made.
+    As long as its pidfd shows that the process lives, the PID is not reused: all that was read
+    is of one process. Before the unit is up, its namespaces may be the machine's, or incomplete.
+
+    Raises:
+        TrialNotRunError: it does not run, ended meanwhile, or has no namespaces of its own.
     """
     found = properties([unit], ["ActiveState", "MainPID", "ControlGroup", "StatusText", "Result"])
     shown = found[unit]
     if shown["ActiveState"] not in UP:
-        said = shown["StatusText"] or shown["Result"]
-        raise _not_tried(server, f"its wrapper does not run ({shown['ActiveState']}; {said})")
+        reason = shown["StatusText"] or shown["Result"]
+        problem = f"its wrapper does not run ({shown['ActiveState']}; {reason})"
+        raise _not_entered(server, problem, code="E-DOCTOR-WRAPPER-DOWN")
     pid = int(shown["MainPID"])
     try:
         pidfd = _held(held, os.pidfd_open(pid))
@@ -125,11 +131,13 @@ def _namespaces(server: str, unit: str, held: ExitStack) -> tuple[int, int]:
         )
         groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError as error:
-        raise _not_tried(server, f"its wrapper ended meanwhile ({error.strerror})") from error
+        problem = f"its wrapper ended meanwhile ({error.strerror})"
+        raise _not_entered(server, problem, code="E-DOCTOR-WRAPPER-DOWN") from error
     if select.select([pidfd], [], [], 0)[0] or not any(_is_in(g, shown) for g in groups):
-        raise _not_tried(server, "its wrapper ended meanwhile")
+        raise _not_entered(server, "its wrapper ended meanwhile", code="E-DOCTOR-WRAPPER-DOWN")
     if os.path.samestat(os.fstat(mount_fd), _MACHINE.stat()):
-        raise _not_tried(server, "its wrapper sees the machine as it is, and not its own view")
+        problem = "its wrapper has the mount namespace of the machine, not its own"
+        raise _not_entered(server, problem, code="E-DOCTOR-WRAPPER-NAMESPACE")
     return mount_fd, net_fd
 
 
@@ -139,27 +147,27 @@ def _held(held: ExitStack, fd: int) -> int:
 
 
 def _is_in(line: str, shown: dict[str, str]) -> bool:
-    """Say whether a line of /proc/PID/cgroup (cgroups(7)) names a unit's group, or one inside."""
+    """Return whether a line of /proc/PID/cgroup (cgroups(7)) is a unit's group, or one inside."""
     path = line.split(":", 2)[-1]
     return path == shown["ControlGroup"] or path.startswith(f"{shown['ControlGroup']}/")
 
 
-def _not_tried(server: str, why: str) -> TrialNotRunError:
-    fix = f"`mcpwrap status {server}` says why; then `sudo mcpwrap doctor {server}` again"
-    return TrialNotRunError(why, where=f"server {server}", fix=fix)
+def _not_entered(server: str, problem: str, *, code: str) -> TrialNotRunError:
+    fix = f"`mcpwrap status {server}` shows why; then run `sudo mcpwrap doctor {server}` again"
+    return TrialNotRunError(problem, where=f"server {server}", fix=fix, code=code)
 
 
 def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
-    """Return the beginning of a command that runs with the rights of an account."""
+    """Return the first arguments of a command that runs with the rights of an account."""
     return [SETPRIV, f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", groups, "--"]
 
 
 def _run(argv: list[str], fds: Collection[int] = ()) -> TrialResult:
-    """Run it; what it prints is not to be trusted."""
+    """Run a probe. Its output is untrusted: one line of printable characters is returned."""
     try:
         done = _done(argv, fds)
     except subprocess.TimeoutExpired:
-        return TrialResult(TrialStatus.UNKNOWN, f"no end within {_WAIT_S} s")
+        return TrialResult(TrialStatus.UNKNOWN, f"did not end within {_WAIT_S} s")
     except OSError as error:
         return TrialResult(TrialStatus.UNKNOWN, f"{argv[0]}: {error.strerror}")
     text = (done.stdout or done.stderr).decode(errors="replace").strip()
@@ -171,7 +179,7 @@ def _run(argv: list[str], fds: Collection[int] = ()) -> TrialResult:
 
 
 def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end, unless `break_off` ends it."""
+    """Run a program to its end, unless `cancel_trials` kills it."""
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -180,18 +188,18 @@ def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[
         cwd="/",
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         pass_fds=fds,
-        start_new_session=True,  # by root's terminal the account could type (ioctl_tty(2), TIOCSTI)
+        start_new_session=True,  # the account could type on root's terminal (ioctl_tty(2), TIOCSTI)
     ) as process:
-        _at_work.add(process)
+        _running.add(process)
         try:
-            if _is_broken_off.is_set():  # it came too late for `break_off` to see it
+            if _is_cancelled.is_set():  # it began too late for `cancel_trials` to see it
                 process.kill()
             out, err = process.communicate(timeout=_WAIT_S)
         except BaseException:
             process.kill()
             raise
         finally:
-            _at_work.discard(process)
+            _running.discard(process)
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 

@@ -1,4 +1,4 @@
-"""Wrappers that `mcpwrap doctor` starts: few at a time, and stopped once they are not in use."""
+"""Wrappers that `mcpwrap doctor` starts: few at a time, and stopped when they are not in use."""
 
 import os
 import select
@@ -10,20 +10,20 @@ from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, UP, ToolError, properties
 from mcpwrap.machine.doctor import live_probes
 from mcpwrap.plan import paths
 
-AT_ONCE = 8  # with its server each takes 7 to 150 MiB; a machine may have hundreds
-_END_S = 10.0  # for the session of our own, which the gate ends within 2 s on an idle machine
+AT_ONCE = 8  # each takes 7 to 150 MiB with its server; a machine may have hundreds
+_END_S = 10.0  # for doctor's own session, which the gate ends within 2 s on an idle machine
 
 
 @contextmanager
 def side_by_side() -> Iterator[ThreadPoolExecutor]:
-    """Lend threads, each of which tries one server. Leaving early breaks off what they try.
+    """Lend threads, each of which checks one server. An exception cancels their probes.
 
-    Either way what they started has been ended afterwards.
+    In both cases the wrappers that they started have been ended afterwards.
     """
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         yield pool
-    except BaseException:  # Ctrl-C, or an output that is closed
+    except BaseException:  # Ctrl-C, or a closed output
         live_probes.cancel_trials()
         raise
     finally:
@@ -35,7 +35,7 @@ def ended_afterwards(server: str) -> Iterator[None]:
     """End the wrapper of a server afterwards, unless it runs already.
 
     Raises:
-        ToolError: systemd does not say whether it does.
+        ToolError: systemd does not report whether it runs.
     """
     unit = paths.service_unit(server)
     is_anothers = _state(unit) in {*UP, "activating"}
@@ -48,14 +48,14 @@ def ended_afterwards(server: str) -> Iterator[None]:
 
 
 def _end(unit: str) -> None:
-    """Have a wrapper end, now or with the last of its sessions, and wait for it a while.
+    """End a wrapper, now or with the last of its sessions, and wait up to `_END_S` seconds for it.
 
-    `systemctl stop` would end the session of an agent that has come since we looked. An agent that
-    asks while the wrapper ends is served by the next one: the gate asks again.
+    `systemctl stop` would end a session that an agent has opened since the check. An agent that
+    requests one while the wrapper ends is served by the next wrapper: the gate retries.
     """
-    if _state(unit) == "activating":  # broken off
+    if _state(unit) == "activating":  # the probe was cancelled
         with suppress(ToolError):
-            run(SYSTEMCTL, "start", "--", unit)  # which waits for the start that is under way
+            run(SYSTEMCTL, "start", "--", unit)  # which waits for the start in progress
     shown = properties([unit], ["ActiveState", "MainPID"])[unit]
     if shown["ActiveState"] not in UP:
         return

@@ -100,7 +100,7 @@ def test_while_squid_hangs_it_is_squid_that_doctor_names(machine: Machine) -> No
         machine.as_root("mcpwrap status", status=1)
         said = machine.as_root("mcpwrap doctor probe", status=1).out
         print(said)
-        assert f"failed   {unit}: does not answer; its servers do not get out" in said
+        assert f"failed   {unit}: does not answer; its servers have no egress" in said
         assert f"failed   {listed}: {unit} does not answer" in said
         assert f"unknown  {unlisted}: could not be checked: {unit} does not answer" in said
         assert "which rule refused" not in said

@@ -1,4 +1,4 @@
-"""Accounts that `doctor` examines for rules that want approval."""
+"""Accounts that `doctor` examines for rules that require approval."""
 
 from pathlib import Path
 
@@ -37,14 +37,12 @@ def policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[SourceFile]:
 @pytest.mark.parametrize(
     "text", ["version: 1", ASKS % ", observe: true", "version: 1\ndefault: block"]
 )
-def test_without_a_rule_that_asks_there_is_nothing_to_say(
-    policy: list[SourceFile], text: str
-) -> None:
+def test_without_a_rule_that_asks_there_is_no_check(policy: list[SourceFile], text: str) -> None:
     policy.append(SourceFile("p", text.encode()))
     assert approval_checks.approvals(CONFIG) == []
 
 
-def test_agents_of_servers_that_ask_are_compared_with_who_approves(
+def test_agents_of_servers_that_ask_are_compared_with_approvers(
     policy: list[SourceFile],
 ) -> None:
     policy.append(SourceFile("p", (ASKS % "").encode()))
@@ -57,9 +55,11 @@ def test_agents_of_servers_that_ask_are_compared_with_who_approves(
     assert found[0].found == "members: bob, dora; by password: alice"
 
 
-def test_files_that_are_wrong_are_said(policy: list[SourceFile]) -> None:
+def test_damaged_files_are_reported(policy: list[SourceFile]) -> None:
     Path(paths.APPROVERS).write_text("{")
-    assert approval_checks.approvals(CONFIG)[0].state == "failed"
+    (one,) = approval_checks.approvals(CONFIG)
+    assert one.state == "failed"
+    assert one.found.endswith("cannot be parsed [E-PASSWORD-FILE-DAMAGED]")
     policy.append(SourceFile("p", b"version: 1\nrules: 5"))
     (one,) = approval_checks.approvals(CONFIG)
     assert (one.what, one.state) == ("policy", "failed")

@@ -1,4 +1,4 @@
-"""Namespaces of a wrapper for trials: those of a running process in its unit."""
+"""Namespaces of a wrapper for probes: those of a running process in its unit."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def group_of(pid: int) -> str:
 
 
 def show(monkeypatch: pytest.MonkeyPatch, pid: int, group: str, state: str = "active") -> None:
-    """Have systemd say this of the unit."""
+    """Have systemd report this state of the unit."""
     shown = {"ActiveState": state, "MainPID": str(pid), "ControlGroup": group}
     shown |= {"StatusText": "cannot start: a secret is not set", "Result": "exit-code"}
     monkeypatch.setattr(live_probes, "_MACHINE", Path("/proc/self/ns/mnt"))
@@ -47,7 +47,7 @@ def show(monkeypatch: pytest.MonkeyPatch, pid: int, group: str, state: str = "ac
     monkeypatch.setattr(live_probes, "properties", lambda *_: found)
 
 
-def test_a_wrapper_that_is_up_is_looked_at_from_inside(
+def test_a_wrapper_that_is_up_is_probed_from_inside(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid))
@@ -60,7 +60,7 @@ def test_a_wrapper_that_is_up_is_looked_at_from_inside(
 
 
 @pytest.mark.parametrize("state", ["inactive", "failed", "activating", "deactivating"])
-def test_one_that_is_not_up_is_not_judged(
+def test_a_wrapper_that_is_not_up_is_not_judged(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes], state: str
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid), state)
@@ -71,7 +71,7 @@ def test_one_that_is_not_up_is_not_judged(
         pass
 
 
-def test_a_pid_that_is_another_processs_by_now_is_not_the_wrappers(
+def test_a_pid_that_another_process_has_by_now_is_not_the_wrappers(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, "/system.slice/mcpwrap@one.service")
@@ -101,12 +101,12 @@ def test_a_process_that_has_ended_is_not_judged(
         pass
 
 
-def test_a_process_in_the_machines_own_view_is_not_inside(
+def test_a_process_in_the_machines_mount_namespace_is_not_inside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     show(monkeypatch, os.getpid(), group_of(os.getpid()))
     with (
-        pytest.raises(TrialNotRunError, match="not its own view"),
+        pytest.raises(TrialNotRunError, match="mount namespace of the machine, not its own"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
@@ -117,12 +117,12 @@ def test_a_process_in_the_machines_own_view_is_not_inside(
     [
         ("exit 0", TrialStatus.WORKED),
         ("exit 10", TrialStatus.REFUSED),
-        ("exit 1", TrialStatus.UNKNOWN),  # setpriv(1), nsenter(1), an exception of Python's
+        ("exit 1", TrialStatus.UNKNOWN),  # setpriv(1), nsenter(1), an exception in Python
         ("exit 127", TrialStatus.UNKNOWN),
         ("kill -9 $$", TrialStatus.UNKNOWN),
     ],
 )
-def test_a_program_that_did_not_say_how_it_ended_has_not_said(
+def test_another_exit_status_than_those_of_probes_is_unknown(
     monkeypatch: pytest.MonkeyPatch, script: str, ended: TrialStatus, tmp_path: Path
 ) -> None:
     program = tmp_path / "setpriv"
@@ -132,14 +132,14 @@ def test_a_program_that_did_not_say_how_it_ended_has_not_said(
     assert live_probes.session("root", "one").ended is ended
 
 
-def test_what_is_broken_off_ends_and_nothing_more_is_tried(
+def test_cancelled_probes_end_and_no_more_are_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program, begun = tmp_path / "setpriv", tmp_path / "begun"
     program.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setattr(live_probes, "SETPRIV", str(program))
-    monkeypatch.setattr(live_probes, "_is_broken_off", threading.Event())
+    monkeypatch.setattr(live_probes, "_is_cancelled", threading.Event())
     with ThreadPoolExecutor() as pool:
         tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
@@ -161,7 +161,7 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
     assert asked == []  # no wrapper is started any more
 
 
-def test_a_program_or_an_account_that_is_not_there_says_nothing(
+def test_without_the_program_or_the_account_the_result_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live_probes, "SETPRIV", "/nowhere/setpriv")
@@ -172,7 +172,7 @@ def test_a_program_or_an_account_that_is_not_there_says_nothing(
 @pytest.mark.parametrize(
     "run", [lambda argv: live_probes._run(argv).line, lambda argv: systemctl.run(*argv).strip()]
 )
-def test_what_runs_as_another_account_has_no_terminal(run: Callable[[list[str]], str]) -> None:
-    """By root's, that account could type into root's shell (ioctl_tty(2), TIOCSTI)."""
+def test_a_program_under_another_account_has_no_terminal(run: Callable[[list[str]], str]) -> None:
+    """With root's, that account could type into root's shell (ioctl_tty(2), TIOCSTI)."""
     leads = "import os; print(os.getsid(0) == os.getpid())"
     assert run([sys.executable, "-c", leads]) == "True"

@@ -18,7 +18,7 @@ GATE, WATCH = "mcpwrap-gate.socket", "mcpwrap-watch.service"
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Have a machine on which nothing was applied, and all that is asked for is up."""
+    """Have a machine on which nothing was applied, and every unit is up."""
     monkeypatch.setattr(observer, "expect_roots_own", lambda: None)
     monkeypatch.setattr(observer, "vanished_policies", dict)
     monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
@@ -30,7 +30,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def units(active: str, sub: str) -> Callable[..., dict[str, dict[str, str]]]:
-    """Return what tells of every unit that it is in this state."""
+    """Return a function that reports this state for every unit."""
 
     def properties(names: Iterable[str], _: object) -> dict[str, dict[str, str]]:
         return {name: {"ActiveState": active, "SubState": sub} for name in names}
@@ -39,7 +39,7 @@ def units(active: str, sub: str) -> Callable[..., dict[str, dict[str, str]]]:
 
 
 def state_of(what: str) -> str:
-    """Return what is found of one thing."""
+    """Return the state of the check of one thing."""
     return next(check.state for check in machine_checks.machine(CONFIG) if check.what == what)
 
 
@@ -55,7 +55,7 @@ def state_of(what: str) -> str:
         ("activating", "auto-restart", "failed"),  # it fails again and again
     ],
 )
-def test_a_unit_is_judged_once_it_is_there_or_not(
+def test_a_unit_is_judged_once_it_is_up_or_down(
     monkeypatch: pytest.MonkeyPatch, active: str, sub: str, state: str
 ) -> None:
     monkeypatch.setattr(machine_checks, "properties", units(active, sub))
@@ -63,7 +63,7 @@ def test_a_unit_is_judged_once_it_is_there_or_not(
 
 
 def nft(ruleset: str) -> Callable[..., str]:
-    """Return what prints these rules, and sets without elements."""
+    """Return a function that prints these rules, and sets without elements."""
     return lambda *argv: ruleset if "ruleset" in argv else '{"nftables": []}'
 
 
@@ -76,7 +76,7 @@ def nft(ruleset: str) -> Callable[..., str]:
         ("table inet mcpwrap2 {\n}\n", "failed"),
     ],
 )
-def test_rules_are_loaded_if_our_table_is(
+def test_rules_are_loaded_if_mcpwraps_table_is(
     monkeypatch: pytest.MonkeyPatch, ruleset: str, state: str
 ) -> None:
     monkeypatch.setattr(nft_table, "run", nft(ruleset))
@@ -86,7 +86,7 @@ def test_rules_are_loaded_if_our_table_is(
 @pytest.mark.parametrize(
     "said", ["timed out after 90 seconds", "[Errno 2] No such file or directory: 'nft'"]
 )
-def test_without_an_answer_of_nft_nobody_knows(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+def test_if_nft_fails_the_result_is_unknown(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     def run(*argv: str) -> str:
         raise ToolError(said, where=" ".join(argv), fix="see what it says")
 
@@ -105,7 +105,7 @@ def test_a_systemd_that_does_not_answer_leaves_the_other_checks(
 
 
 @pytest.mark.parametrize(("mode", "state"), [(0o644, "good"), (0o666, "failed")])
-def test_a_policy_is_a_file_of_roots_too(tmp_path: Path, mode: int, state: str) -> None:
+def test_a_policy_must_be_a_file_of_root_too(tmp_path: Path, mode: int, state: str) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1")
     policy.chmod(mode)

@@ -1,4 +1,4 @@
-"""Health of Squid: one without a sign of life for too long is down."""
+"""Health of Squid: an instance without a watchdog notification for too long is down."""
 
 import pytest
 
@@ -12,7 +12,7 @@ UNIT = "mcpwrap-squid-proxy@1.service"
     ("state", "last_us", "problem"),
     [
         ("active", 999_000_000, ""),
-        ("active", 995_100_000, ""),  # a host that is busy
+        ("active", 995_100_000, ""),  # a busy machine
         ("active", 994_900_000, "does not answer"),
         ("reloading", 994_900_000, "does not answer"),
         ("active", 0, ""),  # its unit has no watchdog yet: systemd was not reloaded
@@ -21,9 +21,7 @@ UNIT = "mcpwrap-squid-proxy@1.service"
         ("failed", 994_900_000, "is failed"),
     ],
 )
-def test_a_squid_serves_while_it_says_that_it_answers(
-    state: str, last_us: int, problem: str
-) -> None:
+def test_a_squid_serves_while_it_notifies(state: str, last_us: int, problem: str) -> None:
     shown = {"ActiveState": state, "WatchdogTimestampMonotonic": str(last_us)}
     assert squid_health.problem(shown, NOW_S) == problem
 
@@ -31,7 +29,7 @@ def test_a_squid_serves_while_it_says_that_it_answers(
 @pytest.mark.parametrize(
     ("problem", "said"), [("does not answer", "within 15 s"), ("is inactive", "journalctl")]
 )
-def test_what_to_do_names_the_unit(problem: str, said: str) -> None:
+def test_the_fix_names_the_unit(problem: str, said: str) -> None:
     fix = squid_health.fix(UNIT, problem)
     assert said in fix
     assert f"systemctl restart {UNIT}" in fix

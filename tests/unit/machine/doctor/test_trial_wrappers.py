@@ -1,4 +1,4 @@
-"""Trial wrappers of `mcpwrap doctor`: it ends those that it started, and no others."""
+"""Wrappers that `mcpwrap doctor` starts: it ends those that it started, and no others."""
 
 import subprocess
 import threading
@@ -17,19 +17,19 @@ START = (SYSTEMCTL, "start", "--", UNIT)
 
 
 class Systemd:
-    """systemd with a list of states for a unit, and a process that ends when it is told."""
+    """systemd with a list of states for a unit, and a process that ends on `systemctl kill`."""
 
     def __init__(self, states: list[str], process: subprocess.Popen[bytes]) -> None:
         self.states = states
         self.process = process
-        self.told: list[tuple[str, ...]] = []
+        self.commands: list[tuple[str, ...]] = []
 
     def properties(self, units: list[str], _: list[str]) -> dict[str, dict[str, str]]:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return {unit: {"ActiveState": state, "MainPID": str(self.process.pid)} for unit in units}
 
     def run(self, *argv: str) -> str:
-        self.told.append(argv)
+        self.commands.append(argv)
         if "kill" in argv:
             self.process.kill()
         return ""
@@ -43,24 +43,24 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("states", "told"),
+    ("states", "commands"),
     [
         (["inactive", "active"], [KILL]),
         (["failed", "active"], [KILL]),
         (["deactivating", "active"], [KILL]),
-        (["active"], []),  # an agent's, or idle since one left
+        (["active"], []),  # an agent uses it, or it is idle since one left
         (["reloading"], []),
-        (["activating", "active"], []),  # an agent has just asked for it
+        (["activating", "active"], []),  # an agent has just requested it
         (["inactive", "inactive"], []),  # it did not start, or has ended
-        (["inactive", "activating", "active"], [START, KILL]),  # broken off
+        (["inactive", "activating", "active"], [START, KILL]),  # cancelled
         (["inactive", "activating", "failed"], [START]),
     ],
 )
-def test_what_was_started_is_ended(
+def test_a_started_wrapper_is_ended(
     monkeypatch: pytest.MonkeyPatch,
     process: subprocess.Popen[bytes],
     states: list[str],
-    told: list[tuple[str, ...]],
+    commands: list[tuple[str, ...]],
 ) -> None:
     systemd = Systemd(list(states), process)
     monkeypatch.setattr(trial_wrappers, "properties", systemd.properties)
@@ -68,11 +68,11 @@ def test_what_was_started_is_ended(
     monkeypatch.setattr(trial_wrappers, "_END_S", pace.WAIT_S)
     with pytest.raises(KeyboardInterrupt), trial_wrappers.ended_afterwards("one"):
         raise KeyboardInterrupt
-    assert systemd.told == told
-    assert (process.poll() is not None) == (KILL in told)
+    assert systemd.commands == commands
+    assert (process.poll() is not None) == (KILL in commands)
 
 
-def test_what_cannot_be_ended_is_left(
+def test_a_wrapper_that_cannot_be_ended_is_left(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     def fails(*_: str) -> str:
@@ -85,7 +85,7 @@ def test_what_cannot_be_ended_is_left(
         pass
     process.kill()
     process.wait()
-    states.states = ["inactive", "active"]  # its PID is no process's by now
+    states.states = ["inactive", "active"]  # no process has its PID any more
     with trial_wrappers.ended_afterwards("one"):
         pass
 
@@ -109,14 +109,14 @@ def test_few_at_a_time_and_in_order() -> None:
     assert most <= trial_wrappers.AT_ONCE
 
 
-def test_leaving_early_breaks_off_what_is_tried_and_waits_for_it(
+def test_an_exception_cancels_the_probes_and_waits_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broken_off, ended = threading.Event(), threading.Event()
-    monkeypatch.setattr(live_probes, "cancel_trials", broken_off.set)
+    cancelled, ended = threading.Event(), threading.Event()
+    monkeypatch.setattr(live_probes, "cancel_trials", cancelled.set)
 
     def one() -> None:
-        broken_off.wait()
+        cancelled.wait()
         ended.set()
 
     def fill(number: int) -> None:
