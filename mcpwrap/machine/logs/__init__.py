@@ -1,1 +1,1 @@
-"""Log files on this machine: audit and its keys, egress log, following a file."""
+"""Log files on this machine: audit and its keys, egress log, follower of growing files."""

@@ -1,4 +1,4 @@
-"""Reader of audit files, in folders of another account: list, read, merge by time, follow."""
+"""Reader of audit files in folders of another account: list, read, merge by time, follow."""
 
 import heapq
 import os
@@ -47,17 +47,21 @@ class SessionFile:
 
 
 def session_files(folder: Path, epochs: int | None = None) -> list[SessionFile]:
-    """Return those that there are, oldest epoch first; or those of the last so many epochs.
+    """Return all session files, oldest epoch first; or those of the last `epochs` epochs.
 
     Raises:
-        UsageError: there is no audit, or it is not for the caller.
+        UsageError: there is no audit, or the caller may not read it.
     """
     names = sorted(
         name for name in _names(folder) if _EPOCH.fullmatch(name) and _is_folder(folder / name)
     )
     if not names and not folder.exists():
-        what = "there is no audit yet"
-        raise UsageError(what, where=str(folder), fix="it begins with the first session")
+        raise UsageError(
+            "there is no audit yet",
+            where=str(folder),
+            fix="it begins with the first session",
+            code="E-AUDIT-NO-RECORDS",
+        )
     found = []
     for epoch in names if epochs is None else names[-epochs:]:
         for name in sorted(filter(_SESSION.fullmatch, _names(folder / epoch))):
@@ -68,20 +72,20 @@ def session_files(folder: Path, epochs: int | None = None) -> list[SessionFile]:
 
 
 def since(files: Iterable[SessionFile], at: float) -> list[SessionFile]:
-    """Return those that were written to since then."""
+    """Return the files that were written to since `at`."""
     return [file for file in files if file.changed_at >= at - _BEHIND_S]
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file; what is none, as a line that was begun, is left out.
+    """Yield the records of a file. Lines without a record, such as an unfinished one, are left out.
 
-    What is beyond the size of a part no gate wrote: it is not read.
+    The gate writes nothing beyond the size of a part, so the rest of a longer file is not read.
     """
     return _decoded(tail.whole(path, MAX_FILE_BYTES) or ())
 
 
 def answers(folder: Path, at: float) -> Iterator[ApprovalAnswered]:
-    """Yield the answers of people since then to what waited for approval."""
+    """Yield the approvers' answers to pending approvals since `at`."""
     for epoch in sorted(filter(_EPOCH.fullmatch, _names(folder))):
         for line in tail.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
             if _ANSWERED in line:
@@ -92,7 +96,7 @@ def answers(folder: Path, at: float) -> Iterator[ApprovalAnswered]:
 
 
 def in_order(sources: Iterable[Source]) -> Iterator[Record]:
-    """Yield all records by their times. What is read at a time are sessions of one time."""
+    """Yield all records by time. Only the files of overlapping sessions are read at once."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     starts = []
@@ -102,12 +106,12 @@ def in_order(sources: Iterable[Source]) -> Iterator[Record]:
     heap: list[tuple[float, int, Record, Iterator[Record]]] = []
     for at, number, source in sorted(starts, key=lambda start: start[:2]):
         while heap and heap[0][0] <= at:
-            yield _taken(heap)
+            yield _next_record(heap)
         stream = source()
         if first := next(stream, None):
             heapq.heappush(heap, (first.at, number, first, stream))
     while heap:
-        yield _taken(heap)
+        yield _next_record(heap)
 
 
 def last(
@@ -116,10 +120,10 @@ def last(
     admits: Callable[[Record], bool],
     others: Iterable[Record] = (),
 ) -> list[Record]:
-    """Return the last so many records that are admitted, or are among the others, oldest first.
+    """Return the last `number` of the `others` and the records that `admits` accepts, oldest first.
 
-    A session writes the times of its records, and one that was taken over writes any. None counts
-    as later than when its file was last written to, lest they hide what others have recorded.
+    A session's process writes the times of its records; an attacker who controls it can write any.
+    So a record counts as no later than the last write to its file, and cannot hide other records.
     """
     serials = count()
     heap = [(record.at, next(serials), record) for record in others]
@@ -145,7 +149,7 @@ class RecordFollower:
         self._read_bytes = {file.path: file.size for file in session_files(folder, epochs=2)}
 
     def records(self) -> list[Record]:
-        """Return what has come since the last time, oldest first."""
+        """Return the records since the last call, oldest first."""
         found: list[Record] = []
         for file in session_files(self._folder, epochs=2):
             if min(file.size, MAX_FILE_BYTES) > self._read_bytes.get(file.path, 0):
@@ -164,7 +168,7 @@ class RecordFollower:
 
 
 def to_check(folder: Path) -> dict[str, EpochFolder | None]:
-    """Return what `core.audit.verify.check` reads."""
+    """Return the input of `core.audit.verify.check`: the folders of the epochs, by name."""
     found: dict[str, EpochFolder | None] = {}
     for name in _names(folder):
         path = folder / name
@@ -174,7 +178,7 @@ def to_check(folder: Path) -> dict[str, EpochFolder | None]:
 
 
 def size_bytes(path: Path) -> int:
-    """Return how large a file is; 0 if it is no plain file, or not there."""
+    """Return the size of a file; 0 if it is not a plain file, or does not exist."""
     at = _plain(path)
     return at.st_size if at else 0
 
@@ -186,13 +190,13 @@ def _lines(folder: Path, name: str) -> Iterator[bytes] | UnreadableAuditFile | N
     except FileNotFoundError:
         return None
     except OSError as error:
-        return UnreadableAuditFile(f"cannot be looked at: {error.strerror}")
+        return UnreadableAuditFile(f"cannot be checked: {error.strerror}")
     if not stat.S_ISREG(at.st_mode):
         return None
     most_bytes = MAX_MASTER_BYTES if name == MASTER else MAX_FILE_BYTES
     if at.st_size > most_bytes:
         return UnreadableAuditFile(
-            f"has {at.st_size} bytes, which is more than the gate writes; it is not read"
+            f"has {at.st_size} bytes, more than the gate writes; it is not read"
         )
     return tail.whole(path, most_bytes)
 
@@ -201,8 +205,12 @@ def _names(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.iterdir()]
     except PermissionError as error:
-        what = "may not be read by you"
-        raise UsageError(what, where=str(folder), fix=tail.MAY_READ) from error
+        raise UsageError(
+            "cannot be read: Permission denied",
+            where=str(folder),
+            fix=tail.MAY_READ,
+            code="E-LOG-NOT-READABLE",
+        ) from error
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -220,7 +228,7 @@ def _plain(path: Path) -> os.stat_result | None:
 def _status(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
-    except OSError:  # also of a name that is too long: whoever checks it all finds it missing
+    except OSError:  # also if the name is too long: the verification reports the file as missing
         return None
 
 
@@ -230,7 +238,7 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[Record]:
             yield decode_record(line)
 
 
-def _taken(heap: list[tuple[float, int, Record, Iterator[Record]]]) -> Record:
+def _next_record(heap: list[tuple[float, int, Record, Iterator[Record]]]) -> Record:
     _, number, record, stream = heap[0]
     if following := next(stream, None):
         heapq.heapreplace(heap, (following.at, number, following, stream))

@@ -1,4 +1,4 @@
-"""Keys to verify and open an audit (root's, or a user's own), and its anchors in the journal."""
+"""Keys to verify and open an audit (the system's, or a user's own), and anchors in the journal."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ from mcpwrap.plan import paths
 JOURNALCTL = "/usr/bin/journalctl"
 _FIELDS = "MCPWRAP_EPOCH,MCPWRAP_COUNT,MCPWRAP_MAC,_PID"
 USERS_FILE = "keys.json"
-_USERS_FILE_BYTES = 64 * 1024  # some hundred of them are in use
+_USERS_FILE_BYTES = 64 * 1024  # a few hundred of them are used
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -30,27 +30,36 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 def of_system() -> Keys:
-    """Ask root's program. Needs root."""
+    """Return the keys of the system's audit, as root's program prints them. Needs root."""
     return _decoded(run(paths.AUDIT_PROGRAM, "keys").encode(), paths.AUDIT_PROGRAM)
 
 
 def of_user(folder: Path) -> Keys:
-    """Read those of a user's own audit."""
+    """Return the keys of a user's own audit.
+
+    Raises:
+        UsageError: there are no keys, or they cannot be opened.
+        McpwrapError: they cannot be parsed.
+    """
     path = folder / USERS_FILE
     lines = tail.whole(path, _USERS_FILE_BYTES)
     if lines is None:
-        what = "there is no audit yet, or nothing to check it by"
-        raise UsageError(what, where=str(path), fix="it begins with the first `mcpwrap run`")
+        raise UsageError(
+            "there is no audit yet, or its keys are missing",
+            where=str(path),
+            fix="the audit begins with the first `mcpwrap run`",
+            code="E-AUDIT-NO-KEYS",
+        )
     return _decoded(b"".join(lines), str(path))
 
 
 def anchors() -> list[Anchor]:
-    """Return what the journal has, as far back as it goes."""
+    """Return all anchors in the journal, as far back as it goes."""
     of_gate = (f"MESSAGE_ID={ANCHOR_ID}", "_SYSTEMD_UNIT=mcpwrap-gate.service")
     text = run(JOURNALCTL, "-q", "-o", "json", f"--output-fields={_FIELDS}", *of_gate)
     found = []
     for line in text.splitlines():
-        # A gate that was taken over can write anything here, but takes nothing out.
+        # An attacker who controls the gate can write anything here, but cannot remove an entry.
         with suppress(msgspec.MsgspecError, ValueError):
             entry = msgspec.json.decode(line, type=_Entry)
             epoch, count, pid = int(entry.epoch), int(entry.count), int(entry.pid)
@@ -62,6 +71,10 @@ def _decoded(text: bytes, where: str) -> Keys:
     try:
         return msgspec.json.decode(text, type=Keys)
     except msgspec.MsgspecError:
-        # Not what it says: that may be part of the key.
-        what = "the keys of the audit cannot be read"
-        raise McpwrapError(what, where=where, fix="restore them from a backup") from None
+        # Without the parser's message, which may quote part of the key.
+        raise McpwrapError(
+            "the keys of the audit cannot be parsed",
+            where=where,
+            fix="restore them from a backup",
+            code="E-AUDIT-KEYS-DAMAGED",
+        ) from None

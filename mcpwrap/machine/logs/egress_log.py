@@ -49,25 +49,25 @@ class _Listing(msgspec.Struct, frozen=True):
 
 
 def all_of(server: str, uid: int) -> Iterator[EgressEvent]:
-    """Yield all that is noted of a server, log by log. Needs root."""
+    """Yield all events of a server: log by log, then the kernel's counts. Needs root."""
     yield from _of(server, _ends())
     for name in ("refused4", "refused6"):
         yield from _counted(name, server, uid)
 
 
 def with_times() -> Iterator[EgressEvent]:
-    """Yield what the logs have of all servers, log by log. Needs root."""
+    """Yield the events of all servers that have a time, log by log. Needs root."""
     return _parsed(_ends())
 
 
 class EgressFollower:
-    """Follower of new log entries about all servers' egress. Needs root."""
+    """Follower of new entries of the egress log, for all servers. Needs root."""
 
     def __init__(self) -> None:
         self._following = tail.LogFollower(_logs)
 
     def notes(self) -> Iterator[EgressEvent]:
-        """Yield what has come since the last time."""
+        """Yield the events since the last call."""
         return _parsed(self._following.lines())
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class EgressFollower:
 
 
 def follow(server: str) -> Iterator[EgressEvent]:
-    """Yield what is noted from now on, without end. The kernel's counts are not part of it."""
+    """Yield a server's events from now on, without end; the kernel's counts are not included."""
     with closing(tail.LogFollower(_logs)) as following:
         while True:
             yield from _of(server, following.lines())
@@ -91,7 +91,7 @@ def _logs() -> list[Path]:
 
 def _ends() -> Iterator[tuple[Path, bytes]]:
     for path in _logs():
-        # What was rotated last is not yet compressed; the front keeps one more by itself.
+        # The log that was rotated last is not yet compressed; the front itself keeps one as `.old`.
         for each in (Path(f"{path}.1"), Path(f"{path}.old"), path):
             yield from ((path, line) for line in tail.tail(each))
 
@@ -103,7 +103,7 @@ def _parsed(lines: Iterable[tuple[Path, bytes]]) -> Iterator[EgressEvent]:
 
 
 def _of(server: str, lines: Iterable[tuple[Path, bytes]]) -> Iterator[EgressEvent]:
-    named = server.encode()  # in the line it can only stand as it is: see core/names.py
+    named = server.encode()  # a line has it without escapes: see core/names.py
     for note in _parsed((path, line) for path, line in lines if named in line):
         if note.server == server:
             yield note

@@ -9,19 +9,19 @@ from pathlib import Path
 from mcpwrap.errors import UsageError
 
 TAIL_BYTES = 16 * 1024 * 1024  # of each log, from its end
-_CHUNK_BYTES = 32 * 1024 * 1024  # longer than any line that we write: no file fills the memory
-# Of a log that is followed. No record is as long: the params in it are of 64 KiB at most.
+_CHUNK_BYTES = 32 * 1024 * 1024  # longer than any line of mcpwrap, so that no file fills the memory
+# Longest line of a followed log. Each record is shorter: its params have 64 KiB at most.
 _LINE_BYTES = 1024 * 1024
-_SKIPS = 64  # times that at most, at one look: a hole of any size keeps nobody from the other logs
-_FIX = "find out who put it there, and remove it"
-MAY_READ = "use sudo, or have your account added to the group adm: `sudo adduser $USER adm`"
+_SKIPS = 64  # parts of _LINE_BYTES to skip in one call: no hole delays the other logs
+_FIX = "find out which program put it there, and remove it"
+MAY_READ = "use sudo, or add your account to the group adm: `sudo adduser $USER adm`"
 
 
 def tail(path: Path) -> Iterator[bytes]:
-    """Yield the last lines of a log, if there is one; the first of them may be cut.
+    """Yield the last lines of a log, if it exists; the first of them may be cut.
 
     Raises:
-        UsageError: it is no plain file.
+        UsageError: it is not a plain file, or the caller may not read it.
     """
     file = opened(path)
     if file is None:
@@ -33,12 +33,12 @@ def tail(path: Path) -> Iterator[bytes]:
 
 
 def whole(path: Path, most_bytes: int) -> Iterator[bytes] | None:
-    """Return the lines of a log from its beginning, if there is one; the last may be cut.
+    """Return the lines of a log from its beginning, if it exists; the last may be cut.
 
-    What is beyond so many bytes is not read.
+    At most `most_bytes` are read.
 
     Raises:
-        UsageError: it is no plain file.
+        UsageError: it is not a plain file, or the caller may not read it.
     """
     file = opened(path)
     return None if file is None else _lines(file, most_bytes)
@@ -52,13 +52,13 @@ def _lines(file: BufferedReader, left_bytes: int) -> Iterator[bytes]:
 
 
 class LogFollower:
-    """Follower of several log files, from now on."""
+    """Follower of several log files: returns the lines that are written from now on."""
 
     def __init__(self, find: Callable[[], Iterable[Path]]) -> None:
-        """`find` returns which there are; it is asked each time, as there may come to be more.
+        """`find` returns the paths. It is called each time, because files may be added.
 
         Raises:
-            UsageError: one is no plain file.
+            UsageError: one is not a plain file, or the caller may not read it.
         """
         self._find = find
         self._open: dict[Path, BufferedReader] = {}
@@ -73,13 +73,13 @@ class LogFollower:
             file.close()
 
     def lines(self) -> Iterator[tuple[Path, bytes]]:
-        """Yield what has come since the last time, each line with its log.
+        """Yield the lines since the last call, each with its log.
 
         Raises:
-            UsageError: one is no plain file.
+            UsageError: one is not a plain file, or the caller may not read it.
         """
         for path in self._find():
-            # Looked for first: whoever has a new file writes to the old one no more.
+            # Opened first: a writer that has a new file does not write to the old one any more.
             new = opened(path)
             old = self._open.get(path)
             if old is not None:
@@ -95,10 +95,10 @@ class LogFollower:
 
 
 def whole_lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield what is there; half a line is left until the rest of it is written.
+    """Yield the complete lines; half a line is left until the rest of it is written.
 
-    A line that no writer of ours makes so long is passed over. Where that is not done at the end,
-    the file stands in the midst of a line, and the next look goes on with it.
+    A line that is longer than any of mcpwrap's is skipped. If its end is not reached, the position
+    stays inside the line, and the next call skips further.
     """
     if _is_in_a_line(file) and not _skip(file):
         return
@@ -121,7 +121,7 @@ def _is_in_a_line(file: BufferedReader) -> bool:
 
 
 def _skip(file: BufferedReader) -> bool:
-    """Go on behind the end of this line; say whether there was one."""
+    """Move the position behind the end of this line; return whether the end was reached."""
     return any(file.readline(_LINE_BYTES).endswith(b"\n") for _ in range(_SKIPS))
 
 
@@ -130,10 +130,10 @@ def _is_same(one: BufferedReader, other: BufferedReader) -> bool:
 
 
 def opened(path: Path) -> BufferedReader | None:
-    """Open a log, if there is one. In another account's folder it could be a pipe, too.
+    """Open a log; None if it does not exist. In another account's folder it could be a pipe.
 
     Raises:
-        UsageError: it is no plain file, or not for the caller.
+        UsageError: it is not a plain file, or the caller may not read it.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -141,10 +141,20 @@ def opened(path: Path) -> BufferedReader | None:
     except FileNotFoundError:
         return None
     except PermissionError as error:
-        raise UsageError("may not be read by you", where=str(path), fix=MAY_READ) from error
+        raise UsageError(
+            "cannot be read: Permission denied",
+            where=str(path),
+            fix=MAY_READ,
+            code="E-LOG-NOT-READABLE",
+        ) from error
     except OSError as error:
-        raise UsageError(str(error.strerror), where=str(path), fix=_FIX) from error
+        raise UsageError(
+            f"cannot be opened: {error.strerror}",
+            where=str(path),
+            fix=_FIX,
+            code="E-LOG-NOT-PLAIN",
+        ) from error
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise UsageError("is not a plain file", where=str(path), fix=_FIX)
+    raise UsageError("is not a plain file", where=str(path), fix=_FIX, code="E-LOG-NOT-PLAIN")

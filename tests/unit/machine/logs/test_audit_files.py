@@ -1,4 +1,4 @@
-"""Reading an audit while it is written, in a folder of another account."""
+"""Reader of an audit that is being written, in a folder of another account."""
 
 import os
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def gate(tmp_path: Path) -> Gate:
     return gate
 
 
-def told(records: list[Record]) -> list[tuple[str, int]]:
+def numbers(records: list[Record]) -> list[tuple[str, int]]:
     return [(record.server, record.n) for record in records]
 
 
@@ -46,7 +46,7 @@ def test_sessions_are_read_side_by_side(tmp_path: Path, gate: Gate) -> None:
     third = gate.open("third")
     gate.record(third)
     put(tmp_path, gate.files)
-    assert told(everything(tmp_path)) == [
+    assert numbers(everything(tmp_path)) == [
         *[(server, n) for n in range(3) for server in ("one", "other")],
         ("third", 0),
     ]
@@ -62,18 +62,18 @@ def test_the_last_are_found_from_the_end(tmp_path: Path, monkeypatch: pytest.Mon
         os.utime(path, (T0, T0 + 20))
     os.utime(tmp_path / "00000002/1-1.jsonl", (T0, T0 + 10_020))
     files = audit_files.session_files(tmp_path)
-    assert told(audit_files.last(files, 5, lambda _: True)) == [
+    assert numbers(audit_files.last(files, 5, lambda _: True)) == [
         ("one", 2),
         ("other", 2),
         *[("later", n) for n in range(3)],
     ]
-    assert told(audit_files.last(files, 9, lambda r: r.n == 1)) == [
+    assert numbers(audit_files.last(files, 9, lambda r: r.n == 1)) == [
         ("one", 1),
         ("other", 1),
         ("later", 1),
     ]
     assert [f.path.parent.name for f in audit_files.since(files, T0 + 100)] == ["00000002"]
-    # What is older than all that is wanted is not opened.
+    # A file that is older than all wanted records is not opened.
     read = audit_files.records
     opened: list[Path] = []
 
@@ -86,8 +86,8 @@ def test_the_last_are_found_from_the_end(tmp_path: Path, monkeypatch: pytest.Mon
     assert opened == [tmp_path / "00000002/1-1.jsonl"]
 
 
-def test_records_of_the_future_hide_no_others(tmp_path: Path) -> None:
-    """One session writes what it likes; later there are another's, and those of the way out."""
+def test_records_with_future_times_hide_no_others(tmp_path: Path) -> None:
+    """One session writes any times; records of another, and of egress, have later true times."""
     gate = Gate({})
     forger, later = gate.open("forger"), gate.open("later")
     gate.record(forger, times=5, at=T0 * 2)
@@ -98,11 +98,11 @@ def test_records_of_the_future_hide_no_others(tmp_path: Path) -> None:
         os.utime(tmp_path / f"00000001/{number}-1.jsonl", (at, at))
     egress = Record(n=9, at=T0 + 50, server="out", uid=-1, session="", sender="server", decision="")
     files = audit_files.session_files(tmp_path)
-    found = told(audit_files.last(files, 4, lambda _: True, [egress]))
+    found = numbers(audit_files.last(files, 4, lambda _: True, [egress]))
     assert found == [("forger", 4), ("out", 9), ("later", 0), ("later", 1)]
 
 
-def test_what_is_no_record_is_passed_over(tmp_path: Path, gate: Gate) -> None:
+def test_a_line_that_is_not_a_record_is_skipped(tmp_path: Path, gate: Gate) -> None:
     path = tmp_path / "00000001/1-1.jsonl"
     honest = path.read_bytes()
     junk = b'{"n":1!\n\xff\n[[[\n{"n":"x"}\n\n' + b'{"x":' + b"[" * 9000 + b"\n"
@@ -110,7 +110,7 @@ def test_what_is_no_record_is_passed_over(tmp_path: Path, gate: Gate) -> None:
     assert len(everything(tmp_path)) == 6
 
 
-def test_what_comes_is_followed_into_new_files_and_folders(tmp_path: Path, gate: Gate) -> None:
+def test_new_records_are_followed_into_new_files_and_folders(tmp_path: Path, gate: Gate) -> None:
     coming = audit_files.RecordFollower(tmp_path)
     assert coming.records() == []
     session = gate.open("new")
@@ -118,17 +118,17 @@ def test_what_comes_is_followed_into_new_files_and_folders(tmp_path: Path, gate:
     path = gate.path("3-1.jsonl")
     half, gate.files[path] = gate.files[path], gate.files[path][:-9]
     put(tmp_path, gate.files)
-    assert told(coming.records()) == [("new", 0)]
+    assert numbers(coming.records()) == [("new", 0)]
     gate.files[path] = half
     put(tmp_path, gate.files)
     later = Gate({}, epoch=2)
     later.record(later.open("later"))
     put(tmp_path, later.files)
-    assert told(coming.records()) == [("new", 1), ("later", 0)]
+    assert numbers(coming.records()) == [("new", 1), ("later", 0)]
     assert coming.records() == []
 
 
-def test_what_is_no_file_or_folder_of_ours_is_not_read(tmp_path: Path, gate: Gate) -> None:
+def test_other_files_and_folders_are_not_read(tmp_path: Path, gate: Gate) -> None:
     elsewhere = tmp_path / "elsewhere"
     put(elsewhere, gate.files)
     audit = tmp_path / "audit"
@@ -155,13 +155,13 @@ def test_what_is_no_file_or_folder_of_ours_is_not_read(tmp_path: Path, gate: Gat
 @pytest.mark.parametrize(
     ("name", "size_bytes", "found"),
     [
-        ("1-1.jsonl", MAX_FILE_BYTES, "the last 3"),  # is read: all that is added is no line
+        ("1-1.jsonl", MAX_FILE_BYTES, "the last 3"),  # is read: the added bytes are not a line
         ("1-1.jsonl", MAX_FILE_BYTES + 1, "it is not read"),
         ("1-1.jsonl", 1 << 40, "it is not read"),
         (MASTER, MAX_MASTER_BYTES + 1, "it is not read"),
     ],
 )
-def test_a_file_with_a_hole_costs_nobody_his_time(
+def test_a_file_with_a_hole_costs_no_time(
     tmp_path: Path, gate: Gate, name: str, size_bytes: int, found: str
 ) -> None:
     path = tmp_path / "00000001" / name
@@ -174,7 +174,7 @@ def test_a_file_with_a_hole_costs_nobody_his_time(
     assert len(everything(tmp_path)) == 6
 
 
-def test_what_comes_is_followed_no_further_than_a_part(tmp_path: Path, gate: Gate) -> None:
+def test_new_records_are_followed_no_further_than_a_part(tmp_path: Path, gate: Gate) -> None:
     coming = audit_files.RecordFollower(tmp_path)
     path = tmp_path / "00000001/1-1.jsonl"
     os.truncate(path, MAX_FILE_BYTES - 1)
@@ -185,14 +185,14 @@ def test_what_comes_is_followed_no_further_than_a_part(tmp_path: Path, gate: Gat
 
 @pytest.mark.parametrize("name", [f"{10**299}-1.jsonl", "1" * 256])
 @pytest.mark.usefixtures("gate")
-def test_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_file_can_have_is_reported(tmp_path: Path, name: str) -> None:
     folder = audit_files.to_check(tmp_path)["00000001"]
     assert folder is not None
-    assert folder.read(name) == UnreadableAuditFile("cannot be looked at: File name too long")
+    assert folder.read(name) == UnreadableAuditFile("cannot be checked: File name too long")
     assert audit_files.size_bytes(tmp_path / name) == 0
 
 
-def test_a_link_in_the_place_of_a_file_is_none(tmp_path: Path, gate: Gate) -> None:
+def test_a_link_in_the_place_of_a_file_is_not_read(tmp_path: Path, gate: Gate) -> None:
     path = tmp_path / "00000001/1-1.jsonl"
     path.rename(tmp_path.parent / "moved.jsonl")
     path.symlink_to(tmp_path.parent / "moved.jsonl")
@@ -201,14 +201,14 @@ def test_a_link_in_the_place_of_a_file_is_none(tmp_path: Path, gate: Gate) -> No
     assert [r.file for r in session_gone.remarks] == ["00000001/1-1.jsonl"]
 
 
-def test_where_there_is_none_yet_it_is_told(tmp_path: Path) -> None:
+def test_an_audit_that_does_not_exist_yet_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no audit yet"):
         audit_files.session_files(tmp_path / "audit")
     assert audit_files.session_files(tmp_path) == []  # the gate has not begun a run
     assert audit_files.to_check(tmp_path / "audit") == {}
 
 
-def test_whoever_may_not_read_it_is_told_how_to(
+def test_an_account_that_may_not_read_it_gets_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
     def refuse(*_: object) -> None:
@@ -216,7 +216,8 @@ def test_whoever_may_not_read_it_is_told_how_to(
 
     (file, *_) = audit_files.session_files(tmp_path)
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(UsageError, match=r"1-1\.jsonl: may not be read by you\n  fix: use sudo"):
+    said = r"1-1\.jsonl: cannot be read: Permission denied \[E-LOG-NOT-READABLE\]\n  fix: use sudo"
+    with pytest.raises(UsageError, match=said):
         list(audit_files.records(file.path))
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(UsageError, match="the group adm"):

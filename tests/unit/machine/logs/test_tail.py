@@ -32,14 +32,14 @@ def test_a_line_without_end_does_not_fill_the_memory(
         assert list(tail.whole_lines(file)) == [b"one\n", b"two\n", b"1234567\n", b"three\n"]
         log.write(b"y" * 20)
         assert list(tail.whole_lines(file)) == []
-        assert file.tell() == path.stat().st_size  # and is not read again
-        log.write(b"y{}\nfo")  # its end is no line
+        assert file.tell() == path.stat().st_size  # and it is not read again
+        log.write(b"y{}\nfo")  # the end of that line is not a line
         assert list(tail.whole_lines(file)) == []
         log.write(b"ur\n")
         assert list(tail.whole_lines(file)) == [b"four\n"]
 
 
-def test_a_hole_of_any_size_is_passed_over_bit_by_bit(tmp_path: Path) -> None:
+def test_a_hole_of_any_size_is_skipped_part_by_part(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     path.write_bytes(b"one\n")
     os.truncate(path, 70 << 20)
@@ -50,7 +50,7 @@ def test_a_hole_of_any_size_is_passed_over_bit_by_bit(tmp_path: Path) -> None:
         assert list(tail.whole_lines(file)) == [b"two\n"]
 
 
-def test_who_begins_in_the_midst_of_a_line_waits_for_the_next(tmp_path: Path) -> None:
+def test_a_start_inside_a_line_waits_for_the_next_line(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     path.write_bytes(b"on")
     with path.open("rb") as file, path.open("ab", buffering=0) as log:
@@ -70,12 +70,12 @@ def test_the_end_of_a_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     "make",
-    [os.mkfifo, lambda path: path.symlink_to("/etc/passwd")],  # nobody waits for a writer
+    [os.mkfifo, lambda path: path.symlink_to("/etc/passwd")],  # opening does not wait for a writer
 )
-def test_what_is_no_plain_file_is_not_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_only_a_plain_file_is_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "events.jsonl"
     make(path)
-    with pytest.raises(UsageError, match=r"events\.jsonl"):
+    with pytest.raises(UsageError, match=r"events\.jsonl: .* \[E-LOG-NOT-PLAIN\]"):
         list(tail.tail(path))
 
 
@@ -90,7 +90,7 @@ def test_a_log_is_followed_into_the_file_that_takes_its_place(tmp_path: Path) ->
         old.write(b"one\nha")
         assert list(following.lines()) == [(path, b"one\n")]
         path.rename(tmp_path / "access-1.jsonl.1")
-        old.write(b"lf\n")  # whoever writes has not been told yet
+        old.write(b"lf\n")  # the writer was not notified yet
         assert list(following.lines()) == [(path, b"half\n")]
         old.write(b"last\n")
         path.write_bytes(b"first\n")
