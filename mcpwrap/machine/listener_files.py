@@ -1,4 +1,4 @@
-"""HTTP listeners of an account, read from the files that root has written: server by URL."""
+"""HTTP listeners of an account by URL, read from the files that root has written."""
 
 from pathlib import Path
 
@@ -13,9 +13,9 @@ _MAX_BYTES = 65_536
 
 
 def urls_of(uid: int) -> dict[str, str]:
-    """Return the server at each URL, without the last slash, that this account may ask.
+    """Return the server at each URL that this account may use; the URLs have no slash at the end.
 
-    A file that is not root's, or of another version, is no listener.
+    A file that is not root's, or has the format of another version, is ignored.
     """
     found = [_listener(path) for path in sorted(FOLDER.glob("*.json"))]
     return {f"http://{one.address}:{PORT}": one.server for one in found if one and one.uid == uid}

@@ -1,4 +1,4 @@
-"""Monitor of changes to the packet rules by any process. Source: nft(8), MONITOR."""
+"""Watcher for changes of the packet rules by any process. Source: nft(8), MONITOR."""
 
 import queue
 import subprocess
@@ -10,13 +10,13 @@ from typing import IO, cast
 
 from mcpwrap.machine.nft_table import NFT
 
-_BURST_S = 0.02  # one change is many lines, and they come together
-_MAX_BURST_S = 0.5  # of many changes the first are looked at meanwhile
+_BURST_S = 0.02  # one change is many lines in quick succession
+_MAX_BURST_S = 0.5  # beyond `every_s`: then a burst that goes on is reported
 _END = ""
 
 
 def changes(every_s: float) -> Iterator[bool]:
-    """Yield true at once and after each burst of changes; false where `every_s` seconds had none.
+    """Yield true at once and after each burst of changes; false after `every_s` seconds without.
 
     Raises:
         RuntimeError: nft has ended.
@@ -30,7 +30,7 @@ def changes(every_s: float) -> Iterator[bool]:
             yield True
             while True:
                 yield _await_burst(lines, every_s)
-        finally:  # before us: systemd waits for what we leave behind
+        finally:  # nft ends before this process: systemd waits for all processes of a unit
             monitor.terminate()
 
 

@@ -1,4 +1,4 @@
-"""Packet rules in the kernel: mcpwrap's nftables table. Reading it needs root."""
+"""Packet rules in the kernel: mcpwrap's nftables table. Needs root to read it."""
 
 import re
 
@@ -53,7 +53,7 @@ class _Counts(msgspec.Struct):
 
 
 def text() -> str:
-    """Return the rules and the declarations of sets, without what is in them; "" if not loaded."""
+    """Return the rules and the declarations of sets, without elements; "" if not loaded."""
     try:
         return _rules()
     except ToolError:
@@ -61,28 +61,28 @@ def text() -> str:
 
 
 def is_loaded() -> bool:
-    """Say whether the table is there.
+    """Return whether the table is loaded.
 
     Raises:
-        ToolError: nft failed, which says nothing of the rules.
+        ToolError: nft failed, so it is not known.
     """
     return bool(_rules())
 
 
 def _rules() -> str:
-    """Return our table, of all that there are.
+    """Return mcpwrap's table, out of a listing of all tables.
 
-    Of one table nft(8) 1.0.6 reads all elements, though -t prints none: 3.4 s where a server has
-    filled the sets of what was refused.
+    To list one table, nft(8) 1.0.6 reads all its elements, though -t prints none of them: 3.4 s if
+    a server has filled the sets of refused connections.
     """
     found = _TABLE.search(run(NFT, "-n", "-s", "-t", "list", "ruleset", "inet"))
     return found[0] if found else ""
 
 
 def elements() -> Elements:
-    """Return what is in the sets that `apply` fills; nothing if the table is not loaded.
+    """Return the elements of the sets that `apply` fills; none if the table is not loaded.
 
-    Set by set: the whole table has what servers fill, which takes nft(8) 6 s to print.
+    Set by set: the whole table has the sets that servers fill, which nft(8) takes 6 s to print.
     """
     return frozenset((name, text) for name in SETS for text in _in_set(name))
 
@@ -103,7 +103,7 @@ def _text(element: int | str | _Concatenated) -> str:
 
 
 def refused_by_uid() -> dict[int, int]:
-    """Return how many packets of each account were refused since the rules were loaded."""
+    """Return the number of refused packets by account, since the rules were loaded."""
     try:
         listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", "refused_uid")
     except ToolError:

@@ -34,15 +34,15 @@ from mcpwrap.plan.registry import Registry, decode
 
 
 def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
-    """Return the configuration of this machine, root's own files only.
+    """Return the configuration of this machine, only root's own files.
 
-    With `added`, texts by path, as it will be with these files.
+    `added` has texts by path, which are added to it or replace files of it.
 
     Raises:
-        UsageError: there is none, or others than root can write to it.
+        UsageError: there is no configuration, or an account other than root can write to it.
     """
     new = added or {}
-    with suppress(FileNotFoundError):  # also where no file is in it: one may have been removed
+    with suppress(FileNotFoundError):  # also checked when it is empty: a file may have been removed
         expect_roots_folder(paths.CONFIG_DIR)
     there = [n for n in (paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")) if n not in new]
     try:
@@ -53,14 +53,15 @@ def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
             "no such file; nothing was changed",
             where=str(error.filename),
             fix="write one: `man mcpwrap.toml` shows how",
+            code="E-CONFIG-NO-FILE",
         ) from error
 
 
 def expect_roots_own() -> None:
-    """Refuse what root has written where others could change it, as far as the caller may look.
+    """Refuse root's files if other accounts could change them, as far as the caller may look.
 
     Raises:
-        UsageError: with the first that is found, and its mode.
+        UsageError: with the first such file or folder, and its mode.
     """
     for folder in paths.FOLDERS:
         with suppress(FileNotFoundError, PermissionError):
@@ -74,7 +75,7 @@ def expect_roots_own() -> None:
 
 
 def vanished_policies() -> dict[str, tuple[str, ...]]:
-    """Return the policy files that are gone without `apply` having seen it, by server."""
+    """Return the policy files that are gone without an `apply` since, by server."""
     text = _text(paths.ACCESS_LIST)
     try:
         admissions = AccessList() if text is None else decode_access_list(text)
@@ -85,7 +86,7 @@ def vanished_policies() -> dict[str, tuple[str, ...]]:
 
 
 def has_configuration() -> bool:
-    """Say whether there is any; a machine on which nothing was configured yet has none."""
+    """Return whether there is a configuration; a new machine has no file of it."""
     return os.path.lexists(paths.CONFIG_FILE) or bool(_glob(f"{paths.CONFIG_DIR}/*.toml"))
 
 
@@ -96,7 +97,7 @@ def registry() -> Registry:
 
 
 def server_names() -> list[str]:
-    """Return the servers that were applied."""
+    """Return the names of all servers that were applied."""
     return [n for n, allocation in registry().by_name.items() if not allocation.is_retired]
 
 
@@ -113,11 +114,16 @@ def _listener(path: str, text: str) -> Listener:
     try:
         return listener_file.decode(text.encode())
     except msgspec.MsgspecError as error:
-        raise McpwrapError(f"damaged: {error}", where=path, fix="`sudo mcpwrap apply`") from error
+        raise McpwrapError(
+            f"damaged: {error}",
+            where=path,
+            fix="`sudo mcpwrap apply`",
+            code="E-HTTP-LISTENER-FILE",
+        ) from error
 
 
 def panic() -> Panic:
-    """Return which servers were stopped in an emergency."""
+    """Return the state of the emergency stop."""
     found = Panic()
     for path in (paths.PANIC_NOW, paths.PANIC):
         with suppress(FileNotFoundError):
@@ -126,7 +132,7 @@ def panic() -> Panic:
 
 
 def declared_secrets() -> dict[tuple[str, str], str]:
-    """Return how far each secret of the configuration is exposed, by server and key."""
+    """Return the exposure level of each secret of the configuration, by server and key."""
     found = {}
     for name, server in parse(config_files()).servers.items():
         for key in server.secrets():
@@ -141,7 +147,7 @@ def _exposure(server: Server, key: str) -> str:
 
 
 def ids(config: Config) -> Ids:
-    """Return the numbers of all agents that the configuration names and this machine has."""
+    """Return the UIDs and GIDs of all agents in the configuration that exist on this machine."""
     names = {agent for server in config.servers.values() for agent in server.agents}
     uids = {n: uid for n in names if (uid := accounts.uid_of(n)) is not None}
     groups = {n[1:] for n in names if n.startswith("@")}
@@ -153,15 +159,15 @@ def ids(config: Config) -> Ids:
 
 
 def observe() -> Observed:
-    """Return how the machine is."""
+    """Return the observed state of this machine."""
     links = {path: str(Path(path).readlink()) for path in _glob(paths.link("*"))}
     loaded = systemctl.loaded_instances()
     on_disk = {Path(path).stem for path in _glob(paths.spec("*"))}
-    heard = systemctl.loaded_listeners()
+    loaded_listeners = systemctl.loaded_listeners()
     units = systemctl.properties(
         [
             *(unit for name in loaded | on_disk for unit in _units(name)),
-            *(unit for instance in heard for unit in _listener_units(instance)),
+            *(unit for instance in loaded_listeners for unit in _listener_units(instance)),
         ],
         ["ActiveState", "UnitFileState", "NeedDaemonReload"],
     )
@@ -176,9 +182,9 @@ def observe() -> Observed:
         ),
         loaded_units=loaded,
         open_listeners=frozenset(
-            i for i in heard if _is_listening(units, paths.listener_socket(i))
+            i for i in loaded_listeners if _is_listening(units, paths.listener_socket(i))
         ),
-        loaded_listeners=heard,
+        loaded_listeners=loaded_listeners,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
         elements=nft_table.elements() if os.geteuid() == 0 else None,
         authorities=frozenset(Path(p).parent.name for p in _glob(paths.ca_bundle("*"))),
@@ -193,7 +199,7 @@ def observe() -> Observed:
 
 
 def _applied(text: str) -> Applied:
-    """Return what the last run made effective; a file that cannot be read says nothing did."""
+    """Return the applied state; it is empty if its file cannot be parsed."""
     try:
         return msgspec.json.decode(text, type=Applied)
     except msgspec.MsgspecError:
@@ -211,13 +217,13 @@ def _our_files() -> list[str]:
 
 
 def _leftovers() -> frozenset[str]:
-    """Return what root began to write and did not complete: it was killed, or the power went."""
+    """Return the temporary files of writes that a kill or a power failure interrupted."""
     found = [path for pattern in paths.REPLACED for path in _glob(temporary(pattern))]
     return frozenset(path for path in found if not Path(path).is_dir() or Path(path).is_symlink())
 
 
 def _serving() -> frozenset[str]:
-    """Return the units of the way out, and the webhook, that run, and start at boot."""
+    """Return the units of egress and the webhook that run and start at boot."""
     written = paths.names_in(_glob(paths.proxy("*")), paths.proxy)
     units = {paths.proxy_unit(instance) for instance in written} | systemctl.loaded_squids()
     units |= {paths.FRONT_UNIT, paths.WEBHOOK_UNIT}
@@ -243,7 +249,7 @@ def _is_listening(units: dict[str, dict[str, str]], socket: str) -> bool:
 
 
 def _text(path: str) -> str | None:
-    try:  # of a damaged file the reader says so
+    try:  # that a file is damaged, its parser reports
         return Path(path).read_text(encoding="utf-8", errors="backslashreplace")
     except FileNotFoundError:
         return None

@@ -1,6 +1,6 @@
 """Package registries of this machine: as root configured npm and pip, else their own defaults.
 
-Read as root by `apply`, so only root's files count, and no tool runs another's code.
+`apply` reads them as root, so only root's files count, and no tool runs another account's code.
 """
 
 import configparser
@@ -17,9 +17,9 @@ from mcpwrap.plan.egress.server_egress import PackageSource
 _MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep
 # npm-config(1): the global file is below npm's prefix, which distributions set to /usr or /.
 _NPMRC = ("/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc")
-# pip's user guide, "Configuration"; the last word comes first.
+# pip's user guide, "Configuration"; the file that overrides the other comes first.
 _PIP_CONF = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
-# Where the tools themselves have their default: npm of Debian, of NodeSource, of nodejs.org.
+# Files with the tools' own defaults: npm of Debian, of NodeSource, of nodejs.org.
 _NPM_DEFAULTS = (
     "/usr/share/nodejs/npm/lib/utils/config/definitions.js",
     "/usr/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
@@ -30,14 +30,14 @@ _PIP_DEFAULTS = ("/usr/lib/python3/dist-packages/pip/_internal/models/index.py",
 _IN_NPMRC = re.compile(r"^[ \t]*registry[ \t]*=[ \t]*[\"']?([^\s\"';#]*)", re.MULTILINE)
 _IN_NPM = re.compile(r"\('registry', \{\s*default: '([^']+)'")
 _IN_PIP = re.compile(r"PackageIndex\(\s*\"https://([^\"/]+)/\",\s*file_storage_domain=\"([^\"]+)\"")
-# Without `$`: the tools would put a variable there, and nobody here knows it.
+# Without `$`: the tools would insert a variable, whose value is not known here.
 _URL = re.compile(
     r"https://(?:[^/?#]*@)?(?P<place>[^/?#@*]+)(?P<path>(?:/[A-Za-z0-9._~%!&()+,;=:@/-]*)?)([?#].*)?"
 )
 
 
 def found() -> dict[str, PackageSource]:
-    """Return each group of which this machine says where it is."""
+    """Return the source of each package group that this machine configures."""
     sources = {}
     with suppress(UsageError):
         sources["npm"] = npm(map(_text, _NPMRC), map(_text, _NPM_DEFAULTS))
@@ -47,13 +47,13 @@ def found() -> dict[str, PackageSource]:
 
 
 def npm(npmrcs: Iterable[str], definitions: Iterable[str]) -> PackageSource | None:
-    """Return what the first of these texts says that says anything; nothing if none can be used.
+    """Return npm's registry, from the first of these texts that names one; None if it is unusable.
 
-    What is written and cannot be used is not passed over: behind it is the whole world's registry.
+    A setting that cannot be used is not skipped: the next one would be the public registry.
     """
     for text in npmrcs:
         if urls := _IN_NPMRC.findall(text):
-            return _npm_at(urls[-1])  # as npm takes it
+            return _npm_at(urls[-1])  # as npm does
     for text in definitions:
         if default := _IN_NPM.search(text):
             return _npm_at(default[1])
@@ -61,13 +61,13 @@ def npm(npmrcs: Iterable[str], definitions: Iterable[str]) -> PackageSource | No
 
 
 def pypi(pip_confs: Iterable[str], indexes: Iterable[str]) -> PackageSource | None:
-    """Do the same for pip. Its default needs no variables: uv has the same."""
+    """Return pip's index in the same way. Its default needs no variables: uv has the same."""
     for text in pip_confs:
         parser = configparser.ConfigParser(interpolation=None)
         try:
             parser.read_string(text)
         except configparser.Error:
-            return None  # nor does pip start
+            return None  # pip does not start with it either
         options = dict(parser["global"]) if "global" in parser else {}
         for name, url in options.items():
             if name.replace("_", "-") == "index-url":
@@ -88,7 +88,7 @@ def _npm_at(url: str) -> PackageSource | None:
 
 
 def _at(url: str, *names: str) -> PackageSource | None:
-    """Everybody can read variables: they get neither user nor password, nor a query."""
+    """Return a source without user, password and query: every account can read the variables."""
     parts = _URL.fullmatch(url)
     host = _host(parts["place"].lower()) if parts else None
     if parts is None or host is None:
@@ -104,10 +104,10 @@ def _host(place: str) -> Destination | None:
 
 
 def _text(path: str) -> str:
-    """Return what root wrote.
+    """Return the text of root's file; "" if it does not exist.
 
     Raises:
-        UsageError: others could have.
+        UsageError: an account other than root could have written it.
     """
     try:
         return read_of_root(path, max_bytes=_MAX_BYTES).decode(errors="replace")

@@ -1,6 +1,6 @@
 """Planner for this machine: its configuration compared with its observed state. Reads only.
 
-The prerequisites of egress on this machine (Squid, OpenSSL) are checked before anything is made.
+The egress prerequisites of this machine (Squid, OpenSSL) are checked before any step.
 """
 
 import os
@@ -25,7 +25,7 @@ from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
 
-# By what `apply` and the units run; `squid` without OpenSSL has no `security_file_certgen`.
+# Files that `apply` and the units use; `squid` without OpenSSL has no `security_file_certgen`.
 _PACKAGE_BY_PATH = {
     "/usr/sbin/squid": "squid-openssl",
     paths.CERTGEN: "squid-openssl",
@@ -36,7 +36,7 @@ _PACKAGE_BY_PATH = {
 
 @dataclass(frozen=True, slots=True)
 class MachinePlan:
-    """Desired state of this machine, the steps that lead to it, and what was not examined."""
+    """Desired state of this machine, the steps that lead to it, and the parts not examined."""
 
     wanted: Desired
     steps: list[Step]
@@ -46,9 +46,9 @@ class MachinePlan:
 def planned(
     retired: RetirementPolicy = RetirementPolicy.KEEP, added: Mapping[str, str] | None = None
 ) -> MachinePlan:
-    """Return what root should do now. Anybody may ask; only root sees all of the machine.
+    """Return the plan for this machine. Every account may call it; only root sees all.
 
-    With `added`, texts by path, as it will be once these files are there.
+    `added` has texts by path, which count as files of the configuration.
 
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
@@ -65,7 +65,7 @@ def planned(
 
 
 def steps(retired: RetirementPolicy = RetirementPolicy.KEEP) -> list[Step]:
-    """Return the steps of what is planned."""
+    """Return the steps of the plan."""
     return planned(retired).steps
 
 
@@ -81,26 +81,26 @@ def notes() -> list[str]:
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observer.declared_secrets())
-        if key != names.OAUTH_KEY  # which its start makes
+        if key != names.OAUTH_KEY  # which the server's start makes
         and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
 
 
 def vanished() -> list[str]:
-    """Return a line for each server whose policy is not there, though nobody has applied that."""
+    """Return a line for each server whose policy files are gone without an `apply` since."""
     return [
-        f"{name}: its policy {', '.join(files)} is gone: the gate goes by what it has read of it, "
-        "or refuses sessions; restore it, or `sudo mcpwrap apply`, if that is meant"
+        f"{name}: its policy {', '.join(files)} is gone: the gate keeps the policy that it has "
+        "read, or refuses sessions; restore it, or `sudo mcpwrap apply`, if that is intended"
         for name, files in observer.vanished_policies().items()
     ]
 
 
 def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:
-    """Return the registry as it should be, and what was found where it has new UIDs."""
+    """Return the desired registry, and the IDs that were found in use if it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
     before = http_listeners.adopted(registry.adopt(observer.registry(), known), have.files)
     used = {allocation.uid for allocation in before.by_name.values()}
-    # Only where an account is to be made: the processes of ours are our own.
+    # Only if an account must be created: processes of existing wrappers are mcpwrap's own.
     running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()
     taken = accounts.taken_by_others(used) | (running - {*known.values()})
     new = registry.without_uid(config.servers, before, taken)
@@ -111,22 +111,23 @@ def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:
 
 def _unfinished(folder: str) -> str:
     return (
-        f"{folder} has more than {accounts.MAX_NAMES} names: of the files further down none was "
-        "looked at for a UID that is new now"
+        f"{folder} has more than {accounts.MAX_NAMES} names: the files further down were not "
+        "searched for owners with the new UIDs"
     )
 
 
 def _expect_squid(config: Config) -> None:
-    """Refuse servers with `egress` on a machine that has no Squid to judge it.
+    """Refuse servers with `egress` on a machine without the egress prerequisites.
 
     Raises:
-        UsageError: with the package that is missing.
+        UsageError: a file is missing; the fix names its package.
     """
     wanting = [name for name, server in config.servers.items() if server.egress]
     missing = [path for path in _PACKAGE_BY_PATH if not Path(path).exists()]
     if wanting and missing:
         raise UsageError(
-            f"`egress` needs {missing[0]}, which is not there; nothing was changed",
+            f"`egress` needs {missing[0]}, which does not exist; nothing was changed",
             where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
             fix=f"`apt install {_PACKAGE_BY_PATH[missing[0]]}`",
+            code="E-EGRESS-NO-SQUID",
         )

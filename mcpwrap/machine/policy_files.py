@@ -1,4 +1,4 @@
-"""Policy files of this machine, root's own alone: `policy.yaml` and `policy.d`."""
+"""Policy files of this machine, only root's own: `policy.yaml` and `policy.d`."""
 
 import os
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ FOLDER = "/etc/mcpwrap/policy.d"
 
 
 def policy_files() -> list[SourceFile]:
-    """Return the policy of this machine, root's own files only; without any it is empty.
+    """Return the policy files of this machine, only root's own; there may be none.
 
     Raises:
-        UsageError: others than root can write to one, or to a folder on the way; or the caller may
-            not read one, or the folder: its rules would be left out.
-        OSError: the folder cannot be read otherwise.
+        UsageError: an account other than root can write to one, or to a folder above it; or the
+            caller may not read one, or the folder, so that its rules would be left out.
+        OSError: the folder cannot be read for another reason.
     """
-    with suppress(FileNotFoundError):  # also where no file is in it: one may have been removed
+    with suppress(FileNotFoundError):  # also checked when it is empty: a file may have been removed
         expect_roots_folder(FOLDER)
     names = [FILE, *_in_folder()]
     found = []
@@ -35,7 +35,7 @@ def policy_files() -> list[SourceFile]:
 
 
 def _in_folder() -> list[str]:
-    """Return the files in the folder. Not by glob(), to which one that it may not read is empty."""
+    """Return the files in the folder. Not by glob(): for it, an unreadable folder is empty."""
     try:
         return sorted(str(path) for path in Path(FOLDER).iterdir() if path.suffix == ".yaml")
     except FileNotFoundError:
@@ -44,17 +44,18 @@ def _in_folder() -> list[str]:
         raise UsageError(
             "cannot be listed: Permission denied; nothing was changed",
             where=FOLDER,
-            fix="do it as root; mcpwrap-gate must be able to read it too",
+            fix="run the command as root; the account mcpwrap-gate must be able to read it too",
+            code="E-POLICY-NOT-READABLE",
         ) from error
 
 
 def gone(recorded: Iterable[str]) -> tuple[str, ...]:
-    """Return those of these files that are not there any more, as far as the caller may look."""
+    """Return the files that do not exist any more, as far as the caller may look."""
     return tuple(filter(_is_gone, recorded))
 
 
 def _is_gone(name: str) -> bool:
-    """Say whether a file is gone. lexists() says so of one that the caller may not look at, too."""
+    """Return whether a file is gone. For lexists(), one that the caller may not see is gone too."""
     with suppress(PermissionError):
         try:
             os.lstat(name)

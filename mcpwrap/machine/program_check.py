@@ -1,4 +1,4 @@
-"""Ownership check of a configuration: at `plan`, `apply`, `accept`, `doctor` and `wrap`."""
+"""Ownership check of a configuration, for `plan`, `apply`, `accept`, `doctor` and `wrap`."""
 
 import os
 import re
@@ -13,16 +13,16 @@ from mcpwrap.linux.executables.look import ExecutableScan, Finding
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
 _INSTALL = (
-    "install it where root alone can write, as under /opt (`chown -R root:root`, `chmod -R go-w`)"
+    "install it where only root can write, as under /opt (`chown -R root:root`, `chmod -R go-w`)"
 )
-_MEND_BY_PART = {CWD: "leave out `cwd`, in which this program looks for code"}
+_FIX_BY_PART = {CWD: "leave out `cwd`, in which this program searches for code"}
 
 
 def expect_roots(config: Config) -> None:
-    """Refuse a program that is not to be seen, or that not root alone can change.
+    """Refuse a program that its server cannot see, or that an account other than root can change.
 
     Raises:
-        UsageError: with where it really is, or who can change what; and what to do.
+        UsageError: with its real path, or the path that can be changed and by which account.
     """
     look = ExecutableScan()
     for server in config.servers.values():
@@ -34,7 +34,7 @@ def expect_roots(config: Config) -> None:
 
 
 def changeable(server: Server, look: ExecutableScan) -> Finding | None:
-    """Return the first thing that not root alone can change of what a server runs."""
+    """Return the first path of a server's code that an account other than root can change."""
     launch = _launch(server)
     if launch is None:
         return None
@@ -42,7 +42,7 @@ def changeable(server: Server, look: ExecutableScan) -> Finding | None:
 
 
 def missing(server: Server) -> list[str]:
-    """Return a line for each program that is not there, without which a server does not start."""
+    """Return a line for each missing program without which a server does not start."""
     launch = _launch(server)
     return [] if launch is None else list(ExecutableScan().missing(launch))
 
@@ -57,29 +57,34 @@ def _refusal(server: Server, finding: Finding) -> UsageError:
     where = f"[mcp_servers.{server.name}], {finding.part}"
     if finding.flaw.is_hidden:
         return UsageError(
-            f"{finding}; nothing was changed", where=where, fix="ask root for `sudo mcpwrap plan`"
+            f"{finding}; nothing was changed",
+            where=where,
+            fix="ask root to run `sudo mcpwrap plan`",
+            code="E-PROGRAM-HIDDEN",
         )
     secrets = ", ".join(sorted(server.secrets()))
-    reads = f" and reads its secrets ({secrets})" if secrets else ""
-    mend = _MEND_BY_PART.get(finding.part, _INSTALL)
+    reads = f", and so read its secrets ({secrets})" if secrets else ""
+    fix = _FIX_BY_PART.get(finding.part, _INSTALL)
     return UsageError(
-        f"{finding}: such an account decides what this server runs{reads}; nothing was changed",
+        f"{finding}: an account other than root could change what this server runs{reads}; "
+        "nothing was changed",
         where=where,
-        fix=f"{mend}, or allow it by `writable_command = true` in "
+        fix=f"{fix}, or allow it by `writable_command = true` in "
         f"[mcp_servers.{server.name}.mcpwrap]",
+        code="E-PROGRAM-WRITABLE",
     )
 
 
 def _expect_visible(server: Server, command: str) -> None:
-    """Refuse a program in somebody's home, or one that is run by such: no server sees it."""
+    """Refuse a program in a home, or whose interpreter is in one: no server sees it."""
     given = [workspace.path for workspace in server.workspace]
     name = shebang.interpreter(Path(command))
     for path in (os.path.realpath(command), os.path.realpath(name) if "/" in name else ""):
         if _HOMES.match(path) and not any(path.startswith(f"{folder}/") for folder in given):
             raise UsageError(
-                f"{command} is really {path}, and no server sees anybody's home; "
-                "nothing was changed",
+                f"{command} is really {path}, and no server can see a home; nothing was changed",
                 where=f"[mcp_servers.{server.name}], command",
-                fix="install it for everybody (`apt install npm`, or under /opt, root's own), "
+                fix="install it for every account (`apt install npm`, or under /opt, root's own), "
                 "or give that folder as a `workspace`",
+                code="E-PROGRAM-IN-HOME",
             )

@@ -8,15 +8,17 @@ from mcpwrap.plan import paths
 
 
 def read() -> SecretIndex:
-    """Return which secrets were set; a new machine has an empty index.
+    """Return the index of secrets; on a new machine it is empty.
 
     Raises:
-        McpwrapError: the index is damaged, or others could have written it; guessing could bring
-            back an older value.
+        McpwrapError: the index is damaged, or an account other than root could have written it. A
+            guess could bring back an older value.
     """
     try:
         return secret_index.decode(read_roots_own(paths.SECRETS))
     except FileNotFoundError:
         return SecretIndex()
     except SecretIndexError as error:
-        raise McpwrapError(str(error), where=paths.SECRETS, fix=error.fix) from error
+        raise McpwrapError(
+            str(error), where=paths.SECRETS, fix=error.fix, code="E-SECRET-INDEX-DAMAGED"
+        ) from error

@@ -1,8 +1,9 @@
 """Running sessions of this machine, read from the cgroups: each is a group `s-ID`.
 
-In it is an empty group `agent-UID-TIME`; without one it is a process that waits for its session.
+In it is an empty group `agent-UID-TIME`; without it, the group is of a pre-forked process.
 
-Every account can read them: the groups exist exactly as long as the sessions, so no list is kept.
+Every account can read the groups. They exist exactly as long as the sessions, so there is no other
+list of sessions.
 """
 
 import re
@@ -46,7 +47,7 @@ def _below(tree: Path, name: str) -> list[RunningSession]:
     found: list[RunningSession] = []
     try:
         folders = sorted(tree.iterdir())
-    except OSError:  # a server can shut it, for all but root
+    except OSError:  # a server can close it to all accounts but root
         return found
     for folder in folders:
         if match := _GROUP.fullmatch(folder.name):

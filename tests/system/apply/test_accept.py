@@ -402,10 +402,10 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
             marks=KIND,
         ),
         (OF_ANOTHER, "belongs to alice, which is not an agent"),
-        ("[mcp_servers.b]\ncommand = '/home/bob/\\x'", "no server sees anybody's home"),
+        ("[mcp_servers.b]\ncommand = '/home/bob/\\x'", "no server can see a home"),
         pytest.param(
             "[mcp_servers.b]\ncommand = '/home/alice/fifo'",
-            "no server sees anybody's home",
+            "no server can see a home",
             marks=KIND,
         ),
         ("[mcp_servers.b]\ncommand = '/x'\nenv.T = '${T}'", "would share this server's secrets"),

@@ -153,7 +153,8 @@ def test_a_program_that_its_agent_can_write_is_refused(machine: Machine) -> None
         refused = machine._run(["sh", "-c", command], user=user, stdin="", status=2)
         assert f"[mcp_servers.a], command: {TOP}/probe.py belongs to alice" in refused.err
         assert (
-            "decides what this server runs and reads its secrets (KEY); nothing was" in refused.err
+            "change what this server runs, and so read its secrets (KEY); nothing was"
+            in refused.err
         )
     assert machine.look("getent passwd mcpw-a; true") == ""
     machine.as_root(f"chown root {TOP}/probe.py")

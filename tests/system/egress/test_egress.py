@@ -112,8 +112,8 @@ def test_a_program_in_a_home_is_explained(machine: Machine) -> None:
     more = '\n[mcp_servers.nvm]\ncommand = "/usr/local/bin/nvm-npx"\n'
     machine.configure(CONFIG + more)
     said = machine.as_root("mcpwrap apply", status=2).err
-    assert "is really /home/alice/.nvm/bin/npx, and no server sees anybody's home" in said
-    assert "install it for everybody" in said
+    assert "is really /home/alice/.nvm/bin/npx, and no server can see a home" in said
+    assert "install it for every account" in said
     machine.configure(CONFIG + more.replace("/usr/local/bin/nvm-npx", "/usr/bin/true"))
     assert "step" in machine.as_root("mcpwrap plan", status=10).out
     machine.configure(CONFIG)

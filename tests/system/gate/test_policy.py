@@ -265,7 +265,7 @@ def test_a_policy_that_is_gone_is_no_empty_policy(machine: Machine) -> None:
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
         assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
-        assert "the gate goes by what it has read of it, or refuses" in status_of(machine)
+        assert "the gate keeps the policy that it has read, or refuses" in status_of(machine)
     with opened(machine) as session:  # a new one too
         assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
     machine.as_root("systemctl restart mcpwrap-gate")

@@ -53,7 +53,7 @@ def test_our_table_is_found_among_others(
 
 
 @pytest.mark.parametrize("read", [nft_table.elements, nft_table.text])
-def test_without_an_answer_there_is_nothing(
+def test_if_nft_fails_there_is_nothing(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]
 ) -> None:
     def run(*argv: str) -> str:

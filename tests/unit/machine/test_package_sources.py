@@ -1,4 +1,4 @@
-"""Package sources: root's setting, else the tool's default; no password is shown."""
+"""Package sources: root's setting, else the tool's default, without any password."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ URLS = [
     ("https://npm.example?token=p", place("npm.example"), "https://npm.example"),
     ("https://npm.example/My%20Feed/", place("npm.example"), "https://npm.example/My%20Feed/"),
 ]
-# Of these nobody falls back to the default, which is the whole world's.
+# With these there is no fallback to the default, which is the public registry.
 UNUSABLE = [
     "http://npm.example/",
     "https://10.0.0.5/",
@@ -73,7 +73,7 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("url", "host", "variable"), URLS)
-def test_what_root_wrote_comes_first(url: str, host: Destination, variable: str) -> None:
+def test_the_setting_of_root_comes_first(url: str, host: Destination, variable: str) -> None:
     source = npm(["", f"cafile=/x\n registry = {url}\n"], [NPM_11])
     assert source
     assert source.hosts == (host,)
@@ -88,7 +88,7 @@ def test_what_root_wrote_comes_first(url: str, host: Destination, variable: str)
 
 
 @pytest.mark.parametrize("url", UNUSABLE)
-def test_what_cannot_be_allowed_is_not_passed_over(url: str) -> None:
+def test_a_setting_that_cannot_be_allowed_is_not_skipped(url: str) -> None:
     assert npm([f"registry={url}\n", "registry=https://npm.example/\n"], [NPM_11]) is None
     later = "[global]\nindex-url = https://pip.example/\n"
     assert pypi([f"[global]\nindex-url = {url}\n", later], [PIP]) is None
@@ -129,7 +129,7 @@ def test_pip_conf_is_read_as_pip_does(text: str, host: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["index-url = x\n", "[global]\na=1\na=2\n", "[global\n"])
-def test_a_pip_conf_that_pip_does_not_take_says_nothing(text: str) -> None:
+def test_a_pip_conf_that_pip_refuses_has_no_source(text: str) -> None:
     assert pypi([text], [PIP]) is None
 
 
@@ -148,12 +148,12 @@ def test_the_default_of_pip_is_two_hosts() -> None:
     assert source.variables == {}
 
 
-def test_a_machine_without_the_tools_says_nothing() -> None:
+def test_a_machine_without_the_tools_has_no_source() -> None:
     assert npm([""], [""]) is None
     assert pypi([""], [""]) is None
 
 
-def test_only_a_file_of_roots_counts(tmp_path: Path) -> None:
+def test_only_a_file_of_root_counts(tmp_path: Path) -> None:
     path = tmp_path / "npmrc"
     assert package_sources._text(str(path)) == ""
     path.touch()
@@ -162,7 +162,7 @@ def test_only_a_file_of_roots_counts(tmp_path: Path) -> None:
         package_sources._text(str(path))
 
 
-def test_what_others_could_have_written_makes_a_group_unknown(
+def test_a_file_that_other_accounts_can_write_makes_its_group_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "npmrc"

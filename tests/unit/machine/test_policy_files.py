@@ -1,4 +1,4 @@
-"""Missing policy files, as far as an account may look."""
+"""Missing policy files, as far as the calling account may look."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from tests.unit.plain_account import without_root
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Make a folder that other accounts find, with one policy in it."""
+    """Make a folder that other accounts can search, with one policy file in it."""
     with tempfile.TemporaryDirectory() as made:
         Path(made).chmod(0o755)
         (Path(made) / "kept.yaml").touch()
         yield Path(made)
 
 
-def test_what_an_account_may_not_look_at_is_not_gone(folder: Path) -> None:
+def test_a_file_that_the_account_may_not_see_is_not_gone(folder: Path) -> None:
     kept, lost = str(folder / "kept.yaml"), str(folder / "lost.yaml")
 
     def expect_gone(*names: str) -> None:
@@ -34,15 +34,15 @@ def test_what_an_account_may_not_look_at_is_not_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"{"])
-def test_of_a_guest_list_that_cannot_be_read_no_policy_is_gone(
+def test_with_a_damaged_access_list_no_policy_is_gone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
     lost = str(folder / "lost.yaml")
-    guests = AccessList(
+    access_list = AccessList(
         by_server={"git": AccessRule(uids=(), gids=(), inherits=(), policy=(lost,))}
     )
     monkeypatch.setattr(paths, "ACCESS_LIST", str(folder / "gate.json"))
-    Path(paths.ACCESS_LIST).write_text(encode(guests))
+    Path(paths.ACCESS_LIST).write_text(encode(access_list))
     assert observer.vanished_policies() == {"git": (lost,)}
     Path(paths.ACCESS_LIST).write_bytes(damage)
     assert observer.vanished_policies() == {}

@@ -1,4 +1,4 @@
-"""Refusal of programs in homes, and of those that another account than root can change."""
+"""Refusal of programs in homes, and of those that an account other than root can change."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from mcpwrap.machine.program_check import changeable, expect_roots, missing
 
 def config(command: str, *workspace: str) -> Config:
     folders = tuple(Workspace(path, is_writable=False) for path in workspace)
-    # Whose it is, on which machine this runs, is the affair of the stories.
+    # Owners and modes, which differ by the machine of this test, are tested by the stories.
     server = Server(name="a", runs=Local(command=command), workspace=folders, writable_command=True)
     elsewhere = Server(name="b", runs=RemoteServer(url="https://x.example/"))
     return Config({"a": server, "b": elsewhere}, {})
@@ -50,12 +50,14 @@ def test_other_programs_are_not(command: str) -> None:
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    """Whoever proposes a server says what its command is."""
+    """The account that proposes a server chooses its command."""
     os.mkfifo(tmp_path / "pipe")
     expect_roots(config(str(tmp_path / "pipe")))
 
 
-def test_a_program_that_every_account_can_write_is_refused_without_the_word(tmp_path: Path) -> None:
+def test_a_program_that_every_account_can_write_is_refused_without_the_setting(
+    tmp_path: Path,
+) -> None:
     script = tmp_path / "server"  # in /tmp, which has mode 1777
     script.write_text("#!/bin/sh\n")
     env: dict[str, Template] = {"TOKEN": (SecretRef("KEY"),)}
@@ -64,18 +66,18 @@ def test_a_program_that_every_account_can_write_is_refused_without_the_word(tmp_
         expect_roots(Config({"a": server}, {}))
     text = str(refused.value)
     assert text.startswith(f"[mcp_servers.a], command: {script}: ")
-    assert "reads its secrets (KEY); nothing was changed" in text
+    assert "and so read its secrets (KEY); nothing was changed [E-PROGRAM-WRITABLE]" in text
     assert "`writable_command = true` in [mcp_servers.a.mcpwrap]" in text
     expect_roots(Config({"a": replace(server, writable_command=True)}, {}))
 
 
-def test_for_the_folder_in_which_it_is_started_another_mend_is_proposed(tmp_path: Path) -> None:
+def test_for_the_working_directory_another_fix_is_proposed(tmp_path: Path) -> None:
     server = Server(name="a", runs=Local(command="/usr/bin/npx", args=("x",), cwd=str(tmp_path)))
     with pytest.raises(McpwrapError, match=r", cwd: (.|\n)*fix: leave out `cwd`, "):
         expect_roots(Config({"a": server}, {}))
 
 
-def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
+def test_a_missing_interpreter_is_named(tmp_path: Path) -> None:
     script = tmp_path / "server"
     for line, name in (("#!/no/such", "/no/such"), ("#!/usr/bin/env no-such", "no-such")):
         script.write_text(f"{line}\n")
@@ -86,8 +88,8 @@ def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
     assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such does not exist"]
 
 
-def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is said to be able to change what was not seen."""
+def test_a_hidden_path_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No account is said to be able to change a file that was not seen."""
     roots = Path("/").stat()
 
     def lstat(path: str) -> os.stat_result:
@@ -98,7 +100,7 @@ def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None
     server = Server(name="a", runs=Local(command="/opt/x"))
     monkeypatch.setattr(os, "lstat", lstat)
     for uid, said in ((1000, "Permission denied; nothing was changed.*`sudo mcpwrap plan`"),
-                      (0, "such an account decides")):  # fmt: skip
+                      (0, "an account other than root could")):  # fmt: skip
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
         with pytest.raises(McpwrapError) as refused:
             expect_roots(Config({"a": server}, {}))
@@ -106,7 +108,7 @@ def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_not_looked_at_is_refused() -> None:
-    """Nothing is hidden behind many arguments."""
+    """Many arguments cannot hide a path."""
     args = tuple(f"/bin/{number}/../sh" for number in range(300))
     server = Server(name="a", runs=Local(command="/bin/sh", args=args))
     assert (

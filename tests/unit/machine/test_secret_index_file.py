@@ -1,4 +1,4 @@
-"""Index of secrets on this machine: one reader for root's programs and for everybody's."""
+"""Index of secrets on this machine: one reader for root's programs and for all others."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from mcpwrap.plan import paths
         (b'{"by_server":{"\xff":{}}}', ["damaged: ", "restore the file from a backup"]),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_place(
+def test_an_index_that_cannot_be_read_is_reported_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, lines: list[str]
 ) -> None:
     file = tmp_path / "secrets.json"
@@ -28,8 +28,9 @@ def test_what_cannot_be_read_is_said_with_its_place(
     assert refused.value.where == str(file)
     assert refused.value.problem.startswith(lines[0])
     assert refused.value.fix.startswith(lines[1])
+    assert refused.value.code == "E-SECRET-INDEX-DAMAGED"
 
 
-def test_a_new_machine_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_machine_has_an_empty_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "SECRETS", str(tmp_path / "secrets.json"))
     assert secret_index_file.read().by_server == {}
