@@ -17,7 +17,7 @@ class McpwrapError(Exception):
     exit_code = EXIT_FAILED
 
     def __init__(
-        self, problem: str, *, where: str, fix: str, more: Sequence[str] = (), code: str = ""
+        self, problem: str, *, where: str, fix: str, more: Sequence[str] = (), code: str
     ) -> None:
         """`more` is lines between problem and fix; `code` is the name in mcpwrap-errors(7)."""
         super().__init__(problem)
@@ -29,7 +29,7 @@ class McpwrapError(Exception):
 
     def lines(self) -> list[str]:
         """Return the lines to print. `linux.tty.fail` escapes newlines in the names in them."""
-        return problem_lines(self.where, self.problem, self.fix, self.more, self.code)
+        return problem_lines(self.where, self.problem, self.fix, self.more, code=self.code)
 
     @property
     def named_problem(self) -> str:
@@ -84,7 +84,7 @@ def nothing_changed() -> Iterator[None]:
 
 
 def problem_lines(
-    where: str, problem: str, fix: str, more: Sequence[str] = (), code: str = ""
+    where: str, problem: str, fix: str, more: Sequence[str] = (), *, code: str
 ) -> list[str]:
     """Return the lines of an error: place, problem and name, further lines, fix."""
     first = f"{where}: {_named(problem, code)}"
@@ -92,4 +92,4 @@ def problem_lines(
 
 
 def _named(problem: str, code: str) -> str:
-    return f"{problem} [{code}]" if code else problem
+    return f"{problem} [{code}]"

@@ -14,8 +14,8 @@ from mcpwrap import errors
 def test_an_error_reads_as_place_problem_fix(
     kind: type[errors.McpwrapError], exit_code: int
 ) -> None:
-    error = kind("is on fire", where="/etc/x", fix="put it out")
-    assert str(error) == "/etc/x: is on fire\n  fix: put it out"
+    error = kind("is on fire", where="/etc/x", fix="put it out", code="E-FILE-ACCESS")
+    assert str(error) == "/etc/x: is on fire [E-FILE-ACCESS]\n  fix: put it out"
     assert error.exit_code == exit_code
 
 
@@ -23,7 +23,6 @@ def test_the_name_follows_the_problem() -> None:
     error = errors.McpwrapError("is on fire", where="/etc/x", fix="put it out", code="E-FIRE-HERE")
     assert error.lines() == ["/etc/x: is on fire [E-FIRE-HERE]", "  fix: put it out"]
     assert error.named_problem == "is on fire [E-FIRE-HERE]"
-    assert errors.McpwrapError("is on fire", where="/etc/x", fix="").named_problem == "is on fire"
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_a_server_that_keeps_too_much_is_ended_and_told_why(
         (f"import os; os.mkdir('{STATE}/shut', 0)", "has a folder that cannot be listed"),
         (
             f"import os; os.makedirs('{STATE}/' + 'd/' * 300)",
-            "has over 256 folders in one another",
+            "has over 256 levels of folders",
         ),
     ],
     ids=["inodes", "shut", "deep"],

@@ -16,7 +16,7 @@ def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(paths, name, str(tmp_path / name))
 
     def no_tool(*argv: str, stdin: str = "") -> str:
-        raise ToolError("not installed", where=argv[0], fix="")
+        raise ToolError("not installed", where=argv[0], fix="", code="E-TOOL-FAILED")
 
     monkeypatch.setattr(store, "run", no_tool)
     monkeypatch.setattr(command, "_is_running", lambda _: False)

@@ -30,7 +30,7 @@ class Machine:
     def systemctl(self, *argv: str) -> str:
         self.done.append(" ".join(argv[1:]))
         if self.systemd_fails:
-            raise ToolError("no bus", where="systemctl", fix="fix the cause")
+            raise ToolError("no bus", where="systemctl", fix="fix the cause", code="E-TOOL-FAILED")
         return ""
 
     def order(self, name: str) -> Panic | None:
@@ -104,7 +104,7 @@ def test_an_unreadable_registry_does_not_prevent_a_panic(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damaged() -> list[str]:
-        raise McpwrapError("damaged", where="registry.json", fix="restore it")
+        raise McpwrapError("damaged", where="registry.json", fix="restore it", code="E-FILE-ACCESS")
 
     monkeypatch.setattr(observer, "server_names", damaged)
     panic.begin(["git"])

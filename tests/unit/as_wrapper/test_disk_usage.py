@@ -62,7 +62,7 @@ def test_existing_files_are_counted_before_the_first_session(tmp_path: Path) -> 
 def test_an_odd_tree_is_too_much(tmp_path: Path) -> None:
     kept = folder(tmp_path / "s")
     (kept.path / "/".join(["d"] * 300)).mkdir(parents=True)
-    assert "has over 256 folders in one another" in DiskUsage([kept]).before_session()
+    assert "has over 256 levels of folders" in DiskUsage([kept]).before_session()
 
 
 def test_a_failing_count_refuses_sessions_after_retries(

@@ -66,9 +66,13 @@ def test_only_our_colours_are_sent(
 def test_a_failure_has_only_the_lines_of_its_format(
     name: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tty.fail(McpwrapError(f"no {name}", where=name, fix=f"make {name}", more=[f"| {name}"]))
+    tty.fail(
+        McpwrapError(
+            f"no {name}", where=name, fix=f"make {name}", more=[f"| {name}"], code="E-FILE-ACCESS"
+        )
+    )
     assert capsys.readouterr().err.split("\n") == [
-        f"mcpwrap: {shown}: no {shown}",
+        f"mcpwrap: {shown}: no {shown} [E-FILE-ACCESS]",
         f"  | {shown}",
         f"  fix: make {shown}",
         "",

@@ -57,7 +57,7 @@ def test_if_nft_fails_there_is_nothing(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]
 ) -> None:
     def run(*argv: str) -> str:
-        raise ToolError("No such file or directory", where=argv[0], fix="")
+        raise ToolError("No such file or directory", where=argv[0], fix="", code="E-TOOL-FAILED")
 
     monkeypatch.setattr(nft_table, "run", run)
     assert not read()

@@ -106,7 +106,7 @@ def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
 
 def test_without_an_access_list_missing_files_are_unknown(folder: Path) -> None:
     def unreadable() -> AccessList:
-        raise UsageError("others can write it", where="gate.json", fix="")
+        raise UsageError("others can write it", where="gate.json", fix="", code="E-FILE-ACCESS")
 
     policies = Policies()
     assert not policies.reload(unreadable)

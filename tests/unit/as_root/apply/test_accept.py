@@ -113,7 +113,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def refuse() -> bool:
-    raise UsageError("it cannot be; nothing was changed", where="[mcp_servers.a]", fix="")
+    raise UsageError(
+        "it cannot be; nothing was changed", where="[mcp_servers.a]", fix="", code="E-FILE-ACCESS"
+    )
 
 
 def _bytes(path: str, *, max_bytes: int) -> bytes:
@@ -178,7 +180,7 @@ def test_where_a_secret_cannot_be_sealed_its_server_is_not_defined_either(
     machine: Machine, given: Callable[[object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise McpwrapError("no TPM; nothing was changed", where="", fix="")
+        raise McpwrapError("no TPM; nothing was changed", where="", fix="", code="E-FILE-ACCESS")
 
     given({"a": {"T": "hidden"}})
     with monkeypatch.context() as during:

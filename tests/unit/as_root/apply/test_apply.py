@@ -49,8 +49,8 @@ def test_nothing_to_do_is_printed(
             "No space.*\n  1 steps before.*\n.*make room",
         ),
         (
-            McpwrapError("odd", where="x", fix="do y"),
-            "odd\n  1 steps before.*\n.*do y; then",
+            McpwrapError("odd", where="x", fix="do y", code="E-FILE-ACCESS"),
+            r"odd \[E-FILE-ACCESS\]\n  1 steps before.*\n.*do y; then",
         ),
     ],
 )

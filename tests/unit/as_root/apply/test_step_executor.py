@@ -74,7 +74,7 @@ def test_the_units_of_many_that_failed_are_named(
     step: steps.Step, states: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(*argv: str) -> str:
-        raise ToolError("Job failed.", where=argv[0], fix="")
+        raise ToolError("Job failed.", where=argv[0], fix="", code="E-TOOL-FAILED")
 
     def properties(units: list[str], _: list[str]) -> dict[str, dict[str, str]]:
         return {u: {"ActiveState": state} for u, state in zip(units, states, strict=True)}

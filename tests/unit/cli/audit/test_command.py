@@ -295,7 +295,12 @@ class TestKeysAndAnchors:
         self, gate: Gate, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail() -> list[Anchor]:
-            raise ToolError("no such file", where=audit_keys.JOURNALCTL, fix="see what it says")
+            raise ToolError(
+                "no such file",
+                where=audit_keys.JOURNALCTL,
+                fix="see what it says",
+                code="E-TOOL-FAILED",
+            )
 
         monkeypatch.setattr(audit_keys, "anchors", fail)
         assert gate.anchors

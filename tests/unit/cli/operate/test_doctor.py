@@ -171,7 +171,7 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     def inside(_: str) -> None:
-        raise TrialNotRunError("it does not run", where="one", fix="see")
+        raise TrialNotRunError("it does not run", where="one", fix="see", code="E-FILE-ACCESS")
 
     monkeypatch.setattr(live_probes, "open_wrapper_view", inside)
     monkeypatch.setattr(
@@ -233,7 +233,7 @@ def test_a_home_for_everybody_has_nothing_private(
 def test_a_tool_that_fails_leaves_the_other_checks() -> None:
     def checks() -> Iterator[Check]:
         yield good("a", "b")
-        raise ToolError("timed out", where="systemctl", fix="see")
+        raise ToolError("timed out", where="systemctl", fix="see", code="E-TOOL-FAILED")
 
     assert states(doctor.guarded("it", checks())) == {"a": "good", "it": "unknown"}
 

@@ -88,7 +88,7 @@ def test_rules_are_loaded_if_mcpwraps_table_is(
 )
 def test_if_nft_fails_the_result_is_unknown(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     def run(*argv: str) -> str:
-        raise ToolError(said, where=" ".join(argv), fix="see what it says")
+        raise ToolError(said, where=" ".join(argv), fix="see what it says", code="E-TOOL-FAILED")
 
     monkeypatch.setattr(nft_table, "run", run)
     assert state_of("packet rules") == "unknown"
@@ -98,7 +98,9 @@ def test_a_systemd_that_does_not_answer_leaves_the_other_checks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def properties(*_: object) -> dict[str, dict[str, str]]:
-        raise ToolError("timed out", where="systemctl show", fix="see what it says")
+        raise ToolError(
+            "timed out", where="systemctl show", fix="see what it says", code="E-TOOL-FAILED"
+        )
 
     monkeypatch.setattr(machine_checks, "properties", properties)
     assert (state_of(GATE), state_of("packet rules")) == ("unknown", "good")

@@ -76,7 +76,7 @@ def test_a_wrapper_that_cannot_be_ended_is_left(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     def fails(*_: str) -> str:
-        raise ToolError("timed out", where="systemctl", fix="see")
+        raise ToolError("timed out", where="systemctl", fix="see", code="E-TOOL-FAILED")
 
     states = Systemd(["inactive", "active"], process)
     monkeypatch.setattr(trial_wrappers, "properties", states.properties)
