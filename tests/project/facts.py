@@ -30,7 +30,8 @@ SOURCE = re.compile(
     r"|\b[a-z][\w.+@-]*\(\d[a-z]?\)|https?://[\w./#?=&%~+-]*[\w/]"
     r"|\b(?:systemd|Linux|kernel|Python|Squid|Debian|nftables|Node|npm|glibc|OpenSSL) v?\d[\w.]*\b"
 )
-CODE = re.compile(r"``([^`\n]+)``|`([^`\n]+)`")
+CODE = re.compile(r"``((?:[^`\n]|\n(?!\n))+)``|`((?:[^`\n]|\n(?!\n))+)`")
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, order=True)
@@ -50,8 +51,8 @@ def facts(text: Text) -> set[Fact]:
         if match.group(2) or len(re.sub(r"\D", "", figure)) > 1:
             found.add(Fact("number", re.sub(r"[  -]", " ", figure)))
     if text.kind == "document":
-        for match in CODE.finditer(text.text):
-            found.add(Fact("code", (match.group(1) or match.group(2)).strip()))
+        for match in CODE.finditer(FENCED.sub("", text.text)):
+            found.add(Fact("code", " ".join((match.group(1) or match.group(2)).split())))
     return found
 
 
@@ -72,14 +73,32 @@ class Comparison:
     lost: list[tuple[str, Fact]]
 
 
-def compare(before: Mapping[str, set[Fact]], after: Mapping[str, set[Fact]]) -> Comparison:
-    """Return the facts that moved to another file, and those that no file has."""
-    everywhere = set[Fact]().union(*after.values())
+def compare(
+    before: Mapping[str, set[Fact]], after: Mapping[str, set[Fact]], documents: str = ""
+) -> Comparison:
+    """Return the facts that moved to another file, and those that are lost.
+
+    A fact of a document moves to documents alone; code also into an example, so `documents` has
+    all their text.
+    """
+    read = {file for file in after if is_document(file)}
+    anywhere, in_documents = _union(after, after.keys()), _union(after, read)
     moved, lost = list[tuple[str, Fact]](), list[tuple[str, Fact]]()
     for file, found in before.items():
         for fact in sorted(found - after.get(file, set())):
-            (moved if fact in everywhere else lost).append((file, fact))
+            there = in_documents if is_document(file) else anywhere
+            is_example = fact.kind == "code" and fact.text in documents
+            (moved if is_example or fact in there else lost).append((file, fact))
     return Comparison(sum(map(len, before.values())), moved, lost)
+
+
+def is_document(file: str) -> bool:
+    """Return whether a file is one that people read, and not code."""
+    return Path(file).suffix in DOCUMENTS
+
+
+def _union(facts_by_file: Mapping[str, set[Fact]], files: Iterable[str]) -> set[Fact]:
+    return {fact for file in files for fact in facts_by_file[file]}
 
 
 def extract(commit: str, folder: Path) -> None:
@@ -98,17 +117,20 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         extract(asked.against, Path(folder))
         before = by_file(prose.read(Path(folder)))
-    after = by_file(prose.read(TOP))
+    texts = list(prose.read(TOP))
+    documents = " ".join(
+        word for one in texts if is_document(one.file) for word in one.text.split()
+    )
     chosen = {
         file: found
         for file, found in before.items()
         if not asked.under or any(file.startswith(path) for path in asked.under)
     }
-    result = compare(chosen, after)
+    result = compare(chosen, by_file(texts), documents)
     for word, rows in (("lost", result.lost), ("moved", result.moved if asked.moved else [])):
         for file, fact in rows:
             print(f"{word}\t{file}\t{fact.kind}\t{fact.text}")
-    in_documents = sum(Path(file).suffix in DOCUMENTS for file, _ in result.moved)
+    in_documents = sum(is_document(file) for file, _ in result.moved)
     print(
         f"{result.count} facts before: {len(result.lost)} lost, {len(result.moved)} moved "
         f"({in_documents} of them from documents)"

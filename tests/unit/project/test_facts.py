@@ -33,3 +33,26 @@ def test_a_fact_stays_moves_or_is_lost() -> None:
     assert compared == facts.Comparison(
         4, moved=[("a.md", moves), ("gone.md", stays)], lost=[("a.md", is_lost)]
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_lost"),
+    [
+        ("a.md", "b.py", True),  # who reads documents does not look there
+        ("a.md", "b.rst", False),
+        ("a.py", "b.md", False),
+        ("a.py", "b.py", False),
+    ],
+)
+def test_a_fact_of_a_document_moves_to_a_document(
+    before: str, after: str, *, is_lost: bool
+) -> None:
+    fact = Fact("number", "1 ms")
+    compared = facts.compare({before: {fact}}, {after: {fact}})
+    assert bool(compared.lost) is is_lost
+
+
+def test_code_moves_into_an_example() -> None:
+    before = {"a.md": {Fact("code", "mcpwrap plan"), Fact("number", "12 ms")}}
+    compared = facts.compare(before, {}, documents="sudo mcpwrap plan # 12 ms")
+    assert compared.lost == [("a.md", Fact("number", "12 ms"))]
