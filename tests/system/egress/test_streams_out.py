@@ -286,7 +286,7 @@ def test_the_log_has_what_was_asked_and_no_query(machine: Machine, internet: Int
     assert not [url for url in urls if "?" in url.rstrip("?")]
     assert machine.look(f"grep -rlF {CANARY} {LOGS} || true") == ""
     said_by_us = machine.look("journalctl --sync; journalctl -b -o cat -u 'mcpwrap*'")
-    assert "mcpwrap way out, intercept" in said_by_us
+    assert "Squid of mcpwrap, intercept" in said_by_us
     assert CANARY not in said_by_us
     assert CANARY not in machine.as_root("mcpwrap egress look; mcpwrap egress probe").out
     for account in ("alice", "mcpw-look"):  # who may not read what others asked for
