@@ -16,8 +16,8 @@ UNITS = "usr/lib/systemd/system"
 USER_UNITS = "usr/lib/systemd/user"
 POLKIT = "usr/share/polkit-1/actions"
 SUFFIXES = (".py", ".html", ".css", ".js")  # code, and the page's templates and files
-KINDS = ("proxy", "intercept")  # of Squid, which differ in nothing but their name
-# Program, and the module whose main() it runs.
+KINDS = ("proxy", "intercept")  # of Squid, whose units differ in the name only
+# Module whose main() each program runs.
 PROGRAMS = {
     "usr/bin/mcpwrap": "mcpwrap.cli.main",
     f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
@@ -75,7 +75,7 @@ def put(text: str, target: Path, mode: int) -> None:
 
 
 def put_units(destdir: Path) -> None:
-    """Stage the units of the system, and those of people."""
+    """Stage the units of the system, and those of a person's session."""
     for unit in sorted((TOP / "units/user").iterdir()):
         put(unit.read_text(), destdir / USER_UNITS / unit.name, 0o644)
     for unit in sorted((TOP / "units").glob("mcpwrap*")):
@@ -84,7 +84,7 @@ def put_units(destdir: Path) -> None:
 
 
 def main(destdir: Path, site: Path) -> None:
-    """Stage everything."""
+    """Stage all files."""
     for program, module in PROGRAMS.items():
         put(LAUNCHER.format(module=module), destdir / program, 0o755)
     for source, target, mode in FILES:
@@ -95,7 +95,7 @@ def main(destdir: Path, site: Path) -> None:
     for source in sorted((TOP / "mcpwrap").rglob("*")):
         if source.suffix in SUFFIXES:
             put(source.read_text(), destdir / LIB / source.relative_to(TOP), 0o644)
-    # Tools that the libraries bring for a command line of their own stay out.
+    # Command line tools of the libraries are left out.
     drop = shutil.ignore_patterns("bin", "__pycache__", "*.pyi", "py.typed", "tests")
     shutil.copytree(site, destdir / LIB / "site", ignore=drop)
     (destdir / "etc/mcpwrap/conf.d").mkdir(parents=True)

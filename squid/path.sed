@@ -1,5 +1,5 @@
-# Judges the path of a request as it was sent. In: `CHANNEL URL PATH`; out: `CHANNEL OK path_=sound` or
-# `CHANNEL ERR`. Squid has written bytes over 0x7e, controls and spaces in PATH as `%XX`.
+# Judges the path of a request as it was sent. Input: `CHANNEL URL PATH`; output: `CHANNEL OK
+# path_=sound` or `CHANNEL ERR`. Squid has written bytes over 0x7e, controls and spaces in PATH as `%XX`.
 
 # `%XX` stands for one printable ASCII character other than # % / ? \, or for a byte of a character in
 # well-formed UTF-8 (RFC 3629, section 4): no overlong form, no surrogate, no `%u002e`, no lone `%`.

@@ -26,7 +26,7 @@ def test_one_account_for_both_may_prove_itself_by_polkit(machine: Machine) -> No
         assert step(machine, "decide", by="alice", **answer) == "refused: proof"
         said, shown = answered(machine, answer, PASSWORD)
         assert said == f"{answer['id']} is approved"
-        asks = f"for approval {answer['id']}: approve once x1: run of probe, asked for by alice"
+        asks = f"for approval {answer['id']}: approve once x1: run of probe, requested by alice"
         assert asks in " ".join(shown.split())
         assert session.receive()["result"] == {"told": 1}
         risk(session, "result = 2", 2)

@@ -24,7 +24,7 @@ def asked(machine: Machine, answers: list[str], **how: Any) -> tuple[list[bool],
 def test_the_right_password_is_a_proof_and_the_window_says_of_what(machine: Machine) -> None:
     found, prompts, said = asked(machine, [PASSWORD])
     assert (found, prompts) == ([True], 1)
-    assert r"for approval 7f3a: write_query\x1b[2J of sqlite, asked for by alice" in said
+    assert r"for approval 7f3a: write_query\x1b[2J of sqlite, requested by alice" in said
 
 
 def test_a_wrong_password_is_none(machine: Machine) -> None:
