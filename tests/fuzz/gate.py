@@ -30,7 +30,7 @@ DIALOGUES = Path(__file__).parent.parent / "unit" / "core" / "dialogues"
 
 
 def fill(corpus: Path) -> None:
-    """Begin with what people write, since chance does not come upon a message."""
+    """Begin with messages as people write them, because chance does not find a valid message."""
     corpus.mkdir(exist_ok=True)
     if any(corpus.iterdir()):
         return

@@ -11,7 +11,7 @@ from tests.project.layout import Arrow, Box, Layout, Size
 from tests.project.rooms import Room, rooms_in
 from tests.project.sources import Module
 
-# Each letter is 0.6 em wide in every font of the list: no text leaves its box.
+# Each letter is 0.6 em wide in every font of the list, so no text exceeds its box.
 FONT = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace"
 TITLE_PX, TEXT_PX = 16, 14
 LETTER = 0.605
@@ -27,7 +27,7 @@ LEGEND = 40.0
 
 @dataclass(frozen=True)
 class Kind:
-    """Colours of a kind of room, and what they mean."""
+    """Colours of a kind of room, and their meaning."""
 
     fill: str
     edge: str
@@ -40,7 +40,7 @@ KINDS = {
     "": Kind("#f6f0dc", "#a08c4f", "shared by principals"),
     "module": Kind("#ffffff", "#8c959f", "one module"),
 }
-# An import that a longer way of arrows implies is left out.
+# An import that a longer path of arrows implies is left out.
 LINES = {"import": "imports, implied ones left out", "upward": "upward or in a cycle"}
 COLOURS = {"import": "#5b6570", "upward": "#c62828"}
 FAINT = 'fill="#57606a"'
@@ -66,7 +66,7 @@ class Card:
 
     @property
     def size(self) -> Size:
-        """Return how large the box is, by its longest texts."""
+        """Return the size of the box, from its longest texts."""
         title = len(f"{self.room.name} {self.count}".strip()) * TITLE_PX * LETTER
         texts = (f"{one.name}  {one.modules}" for one in self.room.inner)
         column = max(map(len, texts), default=0) * TEXT_PX * LETTER
@@ -76,7 +76,7 @@ class Card:
 
 
 def kind(room: Room, whole: str) -> Kind:
-    """Return a room's kind: by the beginning of its first line, or of the whole's."""
+    """Return a room's kind, from the start of its first line, or of its package's."""
     if not room.is_folder:
         return KINDS["module"]
     keys = (key for line in (room.subject, whole) for key in KINDS if line.startswith(key) and key)
@@ -213,7 +213,7 @@ def _text(text: str, x: float, y: float, style: str = "") -> str:
 
 
 def _legend(cards: Iterable[Card], where: Layout) -> Iterator[str]:
-    """Return what the colours and the lines mean, of those that are there."""
+    """Return the legend of the colours and lines that the drawing has."""
     x, y = layout.MARGIN, where.height
     shown = {card.kind for card in cards}
     for one in KINDS.values():

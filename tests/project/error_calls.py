@@ -13,9 +13,10 @@ PACKAGE = "mcpwrap"
 NAME = re.compile(r"E-[A-Z]+(?:-[A-Z0-9]+)+")
 # In a text: after the problem, and before the fix if there is one.
 BRACKETS = re.compile(r"(.*?)\s*\[(E-[A-Z0-9-]+)\][\s.:;]*(.*)", re.DOTALL)
-# Where a call has the problem, if its first text is something else. The fix is the next argument.
+# Argument of the problem in these calls, where their first text is something else. The fix is the
+# next argument.
 PROBLEM_AT = {"Problem": 3, "Flaw": 1, "note": 1, "note_at": 1}
-# What takes a name as `code`. Other calls have codes of HTTP, JSON-RPC and sockets.
+# Calls that take a name as `code`. Other calls have codes of HTTP, JSON-RPC and sockets.
 NAMED = re.compile(r"(?:\w*Error|Problem|Flaw|note|note_at)")
 
 
@@ -108,7 +109,7 @@ class _Uses:
                 yield Use(name, self._file, node.lineno, messages)
 
     def _bare(self, node: ast.expr) -> Iterator[Use]:
-        """Return names that a text has elsewhere: in a table, a default, a condition."""
+        """Return the names that a text has in other places: in a table, a default, a condition."""
         if node in self._done or not isinstance(node, ast.Constant):
             return
         if isinstance(node.value, str) and node not in self._module.docstrings:

@@ -40,7 +40,7 @@ class Verdict:
 
     name: str
     is_kept: bool
-    problem: str = ""  # of a contract that could not be checked, such as a module that is gone
+    problem: str = ""  # of a contract that cannot be checked, such as one of a module that is gone
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def built(tree: Path) -> Imports:
 
 
 def main() -> None:
-    """Print the imports of the tree that the command line names."""
+    """Print the imports of the tree that is the first argument."""
     print(json.dumps(asdict(built(Path(sys.argv[1])))))
 
 

@@ -41,7 +41,7 @@ class Box:
 
     @property
     def bottom(self) -> float:
-        """Return where its lower edge is."""
+        """Return the position of its lower edge."""
         return self.y + self.height
 
 
@@ -67,7 +67,7 @@ class Layout:
 
 
 def arranged(sizes: Mapping[str, Size], imports: Iterable[Pair], layers: Layers) -> Layout:
-    """Return where boxes and arrows are; an arrow that others imply is left out."""
+    """Return the positions of boxes and arrows; an arrow that others imply is left out."""
     arrows = list(imports)
     widths = {name: size.width + GAP for name, size in sizes.items()}
     by_layer = [
@@ -110,7 +110,7 @@ def spread(wishes: Sequence[tuple[float, float]], gap: float, limits: Point) -> 
     offsets = [0.0]
     for (_, one), (_, other) in pairwise(wishes):
         offsets.append(offsets[-1] + (one + other) / 2 + gap)
-    pools: list[tuple[float, int]] = []  # a mean, and of how many
+    pools: list[tuple[float, int]] = []  # a mean, and the number of its values
     for (middle, _), offset in zip(wishes, offsets, strict=True):
         pools.append((middle - offset, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
@@ -194,7 +194,8 @@ def _arrows(
         for piece in way.pieces:
             floor, ceiling = edges[piece.upper[1]][1], edges[piece.lower[1]][0]
             curves.append(((leaves[piece], floor), (arrives[piece], ceiling)))
-        # The first box may be lower than its row: straight down to where no box is in the way.
+        # The first box may be lower than its row: straight down to a position without a box in
+        # between.
         x, floor = curves[0][0]
         start = boxes[way.nodes[0]].bottom
         yield Arrow(*way.arrow, (((x, start), (x, floor)), *curves), way.is_upward)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 MOST = 8  # texts of one expression: more are a table, not a message
-# Attributes and variables that hold the kernel's or another program's words.
+# Attributes and variables that hold text of the kernel or of another program.
 REASONS = {"error", "strerror", "msg", "reason", "why", "problem", "refused"}
 UNITS = re.compile(r"_(?:s|ms|bytes|mib|fd|chars)$")
 ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -58,7 +58,7 @@ class Module:
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Return what is assigned once at the top level, by name."""
+        """Return the values that are assigned once at the top level, by name."""
         return dict(_assigned(self._body))
 
     @cached_property
@@ -143,7 +143,7 @@ class Texts:
         return found
 
     def _choices(self, node: ast.expr) -> list[ast.expr]:
-        """Return the values of a table of the module of which one is looked up, or elements."""
+        """Return the values of a table of the module that is indexed, or its elements."""
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=table), attr="get"), args=arguments):
                 return [*self._values(table), *arguments[1:2]]

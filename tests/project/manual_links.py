@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 REFERENCE = re.compile(r"(mcpwrap[\w.-]*)\((\d)\)")
-# Whose text stays as it is.
+# Nodes whose text stays as it is.
 UNCHANGED = (nodes.title, nodes.reference, nodes.literal_block, pending_xref)
 SECTION = re.compile(r"\((\d)\)")
 
@@ -21,7 +21,7 @@ class ManualLinks(SphinxTransform):
     default_priority = 500
 
     def apply(self, **_: Any) -> None:
-        """Replace each reference whose page there is."""
+        """Replace each reference to an existing page."""
         for strong in list(self.document.findall(nodes.strong)):
             self._replace_strong(strong)
         for text in list(self.document.findall(nodes.Text)):
@@ -29,7 +29,7 @@ class ManualLinks(SphinxTransform):
                 self._replace_text(text)
 
     def _replace_strong(self, name: nodes.strong) -> None:
-        """Link **mcpwrap**\\(1), of which the next text has the section."""
+        """Link **mcpwrap**\(1), whose section is in the next text."""
         after = name.next_node(nodes.Text, descend=False, siblings=True)
         # After an escape such as `\(` the text has a NUL, which `astext` removes.
         found = SECTION.match(after.astext()) if after is not None else None
@@ -76,13 +76,13 @@ class ManualLinks(SphinxTransform):
 class ManualAnchors(SphinxTransform):
     """Anchors of a manual page's sections, for links by path.
 
-    myst-parser finds those of Markdown alone.
+    myst-parser finds only those of Markdown.
     """
 
     default_priority = 500
 
     def apply(self, **_: Any) -> None:
-        """Add the sections to what myst-parser looks up."""
+        """Add the sections to those that myst-parser finds."""
         metadata: dict[str, Any] = self.env.metadata[self.env.docname]
         if "myst_slugs" not in metadata:
             metadata["myst_slugs"] = {

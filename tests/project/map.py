@@ -14,9 +14,9 @@ from tests.project.imports import TOP, Imports
 from tests.project.sources import PACKAGE, Module
 
 DOCS = "docs"
-# A drawing is of what lies side by side in a package.
+# A drawing shows the children of a package.
 DRAWINGS = {"rooms.svg": PACKAGE, "rooms-core.svg": f"{PACKAGE}.core"}
-# Whose first lines name a thing.
+# Packages whose first lines name a thing.
 FOLDERS = (PACKAGE, "tests", "benchmarks", "packaging")
 
 
@@ -47,7 +47,7 @@ def write(wanted: Mapping[str, str | None], docs: Path) -> None:
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="make map", description=__doc__)
     parser.add_argument("--tree", type=Path, default=TOP, help="another checkout")
     parser.add_argument("--docs", type=Path, help="the drawings' folder; else docs/ of the tree")
@@ -57,7 +57,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Exit status: 0 printed and drawn; 1 with `--check`, a drawing is not of this tree."""
+    """Exit status: 0 printed and drawn; 1 with `--check`, a drawing does not match the tree."""
     asked = arguments(argv)
     docs = asked.docs or asked.tree / DOCS
     every = sources.read(asked.tree, FOLDERS)

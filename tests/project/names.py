@@ -12,12 +12,12 @@ from tests.project.imports import TOP
 from tests.project.rooms import sizes
 from tests.project.sources import PACKAGE, Module
 
-MAX_MODULES = 15  # of a room: what a reader takes in as a list
+MAX_MODULES = 15  # of a room: as many as a reader can take in as a list
 
 
 @dataclass(frozen=True, order=True)
 class Breach:
-    """Breach of a rule, and the change that ends it."""
+    """Breach of a rule, and its correction."""
 
     file: str
     line: int
@@ -79,7 +79,7 @@ def breaches(modules: list[Module]) -> list[Breach]:
 
 
 def old_drawings(tree: Path, modules: list[Module]) -> list[Breach]:
-    """Return the drawings that are not of this tree."""
+    """Return the drawings that do not match the tree."""
     wanted = rooms_map.drawings(modules, imports.read(tree))
     return [
         Breach(f"{rooms_map.DOCS}/{file}", 1, "is not the drawing of this tree", "run `make map`")

@@ -25,7 +25,7 @@ def sizes(modules: Iterable[Module]) -> Counter[str]:
 
 
 def rooms_in(package: str, modules: Iterable[Module]) -> list[Room]:
-    """Return what lies directly in a package, by name."""
+    """Return the direct children of a package, by name."""
     inside: dict[str, list[Module]] = {}
     for module in modules:
         if child := child_of(package, module.name):

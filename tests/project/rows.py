@@ -11,7 +11,7 @@ from tests.project.graph import Pair, cycles, reached
 
 SWEEPS = 24
 
-# A box in its row; or, in a row between, the lane to a box that is further down.
+# A box in its row; or, in a row between, the lane to a box further down.
 Node = tuple[str, int]
 Layers = Sequence[Sequence[str]]
 
@@ -64,12 +64,12 @@ def acyclic(arrows: Iterable[Pair]) -> set[Pair]:
 
 
 def depths(names: Iterable[str], arrows: Iterable[Pair]) -> dict[str, int]:
-    """Return the length of the longest way to each name, over arrows that form no cycle."""
+    """Return the length of the longest path to each name, over arrows that form no cycle."""
     above: dict[str, set[str]] = {name: set() for name in names}
     for source, target in arrows:
         above[target].add(source)
     found: dict[str, int] = {}
-    # A name leads to fewer than each name above it: all those come first.
+    # A name leads to fewer names than each one above it, so all those come first.
     leads_to = reached(arrows)
     for name in sorted(above, key=lambda one: (-len(leads_to.get(one, ())), one)):
         found[name] = 1 + max((found[source] for source in above[name]), default=-1)
@@ -99,7 +99,7 @@ def stacked(
 
 
 def ways(row_of: Mapping[str, int], arrows: Iterable[Pair]) -> list[Way]:
-    """Return the way of each arrow, row by row. Those to one box share its lane."""
+    """Return the path of each arrow, row by row. Arrows to one box share their lane."""
     found = []
     for source, target in sorted(arrows):
         is_upward = row_of[source] > row_of[target]
@@ -112,7 +112,7 @@ def ways(row_of: Mapping[str, int], arrows: Iterable[Pair]) -> list[Way]:
 
 
 def pieces_of(every: Iterable[Way]) -> set[Piece]:
-    """Return the parts of all ways; ways in one lane share theirs."""
+    """Return the parts of all paths; paths in one lane share theirs."""
     return {piece for way in every for piece in way.pieces}
 
 
@@ -153,7 +153,7 @@ def _swept(rows: list[list[Node]], pieces: set[Piece], *, is_down: bool) -> list
     for upper, lower, _ in sorted(pieces):
         node, neighbour = (lower, upper) if is_down else (upper, lower)
         beside.setdefault(node, []).append(neighbour)
-    share: dict[Node, float] = {}  # where in its row a node is, from 0 to 1
+    share: dict[Node, float] = {}  # position of a node in its row, from 0 to 1
     found = []
     for row in rows if is_down else rows[::-1]:
         wish = {

@@ -143,7 +143,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _copy(tree: Path, target: str, folder: Path) -> None:
-    """Copy a picture or another file that is no page; what is not there Sphinx reports."""
+    """Copy a picture or another file that is not a page; Sphinx reports missing ones."""
     if (tree / target).is_file() and target != FIRST and not (folder / target).exists():
         (folder / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tree / target, folder / target)

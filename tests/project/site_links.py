@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# What a browser fetches by itself; other links are followed by people.
+# Elements that a browser fetches by itself; a person follows other links.
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 LINKS = {"a": "href", **LOADED}
 URLS = re.compile(r"""url\(\s*["']?(https?:[^"')]*)|@import\s+["'](https?:[^"']*)""")

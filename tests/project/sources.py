@@ -36,7 +36,7 @@ class Module:
 
     @property
     def is_package(self) -> bool:
-        """State whether it is the `__init__.py` of a folder."""
+        """Return whether it is the `__init__.py` of a folder."""
         return PurePosixPath(self.path).name == "__init__.py"
 
     @property
@@ -47,18 +47,18 @@ class Module:
 
     @property
     def room(self) -> str:
-        """Return the dotted name of the folder that it is in."""
+        """Return the dotted name of its folder."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @property
     def first_lines(self) -> tuple[FirstLine, ...]:
-        """Return its own and those of its classes."""
+        """Return its own first line and those of its classes."""
         every = (self.first_line, *(one.first_line for one in self.classes))
         return tuple(line for line in every if line)
 
 
 def parsed(path: str, source: str) -> Module:
-    """Return the module that a file's text is.
+    """Return the module that is in a file's text.
 
     Raises:
         SyntaxError: the text is not Python.

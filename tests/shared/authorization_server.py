@@ -1,6 +1,6 @@
 """OAuth authorization server and an MCP server that needs its tokens, strict where RFCs are.
 
-Both are one aiohttp application, at `base`. The person who opens `/authorize` says yes at once.
+Both are one aiohttp application, at `base`. Opening `/authorize` grants access at once.
 """
 
 import base64
@@ -49,7 +49,7 @@ class Ways:
     refuses_all: bool = False
     echoes: bool = False
     missing: tuple[str, ...] = ()  # paths
-    issuer_at: str = ""  # a path where it describes itself too
+    issuer_at: str = ""  # a path at which its metadata is, too
     register_answer: tuple[int, bytes] | None = None
     documents: dict[str, str] = field(default_factory=dict)  # by path, instead of its own
 
@@ -57,7 +57,7 @@ class Ways:
 @dataclass
 class AuthorizationServer:
     base: str = ""
-    mcp_base: str = ""  # of the server that wants the tokens, if it is another host
+    mcp_base: str = ""  # of the server that requires the tokens, if it is another host
     ways: Ways = field(default_factory=Ways)
     clients: dict[str, dict[str, Any]] = field(default_factory=dict)
     codes: dict[str, Code] = field(default_factory=dict)
@@ -66,9 +66,9 @@ class AuthorizationServer:
     family_by_access: dict[str, str] = field(default_factory=dict)
     revoked: set[str] = field(default_factory=set)
     resource_by_family: dict[str, str] = field(default_factory=dict)
-    forms: list[dict[str, str]] = field(default_factory=list)  # what came to /token and /revoke
-    asked: list[dict[str, str]] = field(default_factory=list)  # what came to /authorize
-    seen_tokens: list[str] = field(default_factory=list)  # what came to the MCP server
+    forms: list[dict[str, str]] = field(default_factory=list)  # requests to /token and /revoke
+    asked: list[dict[str, str]] = field(default_factory=list)  # requests to /authorize
+    seen_tokens: list[str] = field(default_factory=list)  # requests to the MCP server
     verifiers: list[str] = field(default_factory=list)
 
     @property
@@ -86,7 +86,7 @@ class AuthorizationServer:
         return {*self.family_by_refresh, *self.family_by_access}
 
     def end_access(self) -> None:
-        """Let every access token be over, as by its time; refresh tokens are good still."""
+        """Expire every access token, as if its time had passed; refresh tokens stay valid."""
         self.family_by_access.clear()
 
     def application(self) -> web.Application:
@@ -212,7 +212,7 @@ class AuthorizationServer:
         self.verifiers.append(form.get("code_verifier", ""))
         if code is None:
             return _error("invalid_grant")
-        if code.family:  # OAuth 2.1 section 4.1.3: what it gave is taken back
+        if code.family:  # OAuth 2.1 section 4.1.3: the tokens that it issued are revoked
             self.revoked.add(code.family)
             return _error("invalid_grant")
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
@@ -230,7 +230,7 @@ class AuthorizationServer:
         family = self.family_by_refresh.get(token)
         if family is None or family in self.revoked:
             return _error("invalid_grant")
-        if token in self.used_refresh:  # OAuth 2.1 section 4.3.1: somebody has stolen it
+        if token in self.used_refresh:  # OAuth 2.1 section 4.3.1: the refresh token is stolen
             self.revoked.add(family)
             return _error("invalid_grant")
         if self.ways.rotates:

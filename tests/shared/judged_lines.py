@@ -40,7 +40,7 @@ rules:
     when: [{arg: ref.name, equals: danger, default: ""}]
     action: block
 """
-# What the rules look at, besides `name` and `uri`.
+# Params that the rules match, besides `name` and `uri`.
 ARGUMENTS_JUDGED = {
     "run": ("cmd", "count", "force", "options.level", "path"),
     "read_all": ("paths[*]",),
@@ -97,5 +97,5 @@ class Judge:
         return sent[0] if sent else None
 
     def allows(self, method: str, params: dict[str, Json]) -> bool:
-        """Say whether a request passes that a reader has found."""
+        """Return whether a request passes that a reader has found."""
         return self._policy.judge(method, params).decision is Decision.ALLOW

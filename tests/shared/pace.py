@@ -1,7 +1,7 @@
 """Timeout of waits in tests, scaled by the load of the host.
 
-Every wait in the tests is for an event, and WAIT_S bounds it. The bound is generous, so that
-a busy host is not a failure, and it grows with the time that a reference operation takes.
+Every wait in the tests is for an event, and WAIT_S bounds it. The bound is generous, so that a busy
+host is not a failure, and it grows with the time that a reference operation takes.
 """
 
 import math
@@ -11,13 +11,13 @@ import subprocess
 import time
 from collections.abc import Callable
 
-# Of `python3 -I -c pass` on an idle host: the median of 20 on the machine that CI has.
+# Time of `python3 -I -c pass` on an idle host: the median of 20 on the machine of the CI.
 IDLE_S = 0.012
 RUNS = 7
-# By which the processes that run tests side by side know what the first one measured.
+# Variable by which the processes of a parallel test run share the first measurement.
 VARIABLE = "MCPWRAP_TEST_PACE"
 BASE_S = 60.0
-MAX_PACE = 5.0  # a slower host is not one to test on
+MAX_PACE = 5.0  # a slower host cannot be tested on
 TRIES = 3
 LOOK_EVERY_S = 0.05
 
@@ -33,14 +33,15 @@ def measured() -> float:
 
 
 def promised(seconds: float) -> float:
-    """Return a bound that is itself a promise, such as 2 s, for the host as loaded as it is now."""
+    """Return a bound that is itself a promise, such as 2 s, scaled by the host's present load."""
     return seconds * max(PACE, measured())
 
 
 def best(act: Callable[[], float], promised_s: float) -> float:
-    """Return how many seconds an act takes, at best of three times; once in time is enough.
+    """Return the time of an action in seconds, the best of three; the first in time is enough.
 
-    A host that is busy for a moment is so once. What is slow by itself is slow each time.
+    A host that is busy for a moment is slow once. An action that is slow by itself is slow each
+    time.
     """
     took: list[float] = []
     while len(took) < TRIES and min(took, default=math.inf) >= promised_s:
@@ -49,10 +50,10 @@ def best(act: Callable[[], float], promised_s: float) -> float:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Look until something is so.
+    """Poll until a condition holds.
 
     Raises:
-        AssertionError: it is not, within `WAIT_S`.
+        AssertionError: it does not hold within `WAIT_S`.
     """
     give_up_at = time.monotonic() + WAIT_S
     while not is_so():

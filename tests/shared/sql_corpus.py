@@ -1,7 +1,7 @@
 """SQL texts of `sql/*.sql`: ordinary ones, and hostile ones made to look ordinary.
 
 A line `--@ sqlite duckdb` names the dialects of the texts below it; each of them begins at the left
-edge, and lines that are indented by a tab go on with it. A line with `--#` says why.
+edge, and lines indented by a tab continue it. A line with `--#` gives the reason.
 """
 
 from pathlib import Path
