@@ -29,7 +29,7 @@ class ManualLinks(SphinxTransform):
                 self._replace_text(text)
 
     def _replace_strong(self, name: nodes.strong) -> None:
-        """Link **mcpwrap**\(1), whose section is in the next text."""
+        r"""Link **mcpwrap**\(1), whose section is in the next text."""
         after = name.next_node(nodes.Text, descend=False, siblings=True)
         # After an escape such as `\(` the text has a NUL, which `astext` removes.
         found = SECTION.match(after.astext()) if after is not None else None

@@ -17,20 +17,20 @@ from tests.system.support.progress import Progress
 from tests.system.support.stages import Stages, machine_of
 
 # For one case; one that needs more has a mark. Most of it is for a root: the first story that needs
-# a browser, say, builds it, and downloads it at whatever speed the host has.
+# a browser, say, builds it, and downloads it at the speed of the host.
 TIMEOUT_S = 600
 STAGES = Stages()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what `make test` and `make test-all` say."""
+    """Add the options of `make test` and `make test-all`."""
     group = parser.getgroup("mcpwrap")
     group.addoption("--tier", choices=tiers.TIERS, default=tiers.ALL, help="which stories to run")
     group.addoption("--write-durations", action="store_true", help="record how long stories took")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the marks, and keep pytest-xdist from an order of its own."""
+    """Register the marks, and keep pytest-xdist from an order of its own."""
     config.option.loadscopereorder = False
     for mark in ("only_in_test_all(reason)", "on_each_release(reason)"):
         config.addinivalue_line("markers", f"{mark}: see tests/system/support/tiers.py")
@@ -46,9 +46,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.timeout(seconds), append=False)
 
 
-@pytest.hookimpl(trylast=True)  # after pytest has put together what shares a fixture
+@pytest.hookimpl(trylast=True)  # after pytest has grouped the cases that share a fixture
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tier's cases; put those of one machine together, and what takes longest first."""
+    """Keep the tier's cases; group those of one machine, and put the longest group first."""
     if config.option.tier == tiers.FAST:
         left = [item for item in items if not tiers.is_fast(item)]
         items[:] = [item for item in items if tiers.is_fast(item)]
@@ -57,10 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(item: pytest.Item) -> str:
-    """Return the name of what runs in one process: the machine that it shares, or its module.
+    """Return the name of the group that runs in one process: its shared machine, or its module.
 
     Both releases of it, one after the other: the kernel counts the processes of one UID in all
-    machines together, and a story of a bound on them would meet the other release's.
+    machines together, and a story of a limit on them would reach that of the other release.
     """
     assert isinstance(item, pytest.Function)
     stage = getattr(item.module, "STAGE", None)
@@ -70,9 +70,9 @@ def _group(item: pytest.Item) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Build what is missing for both releases side by side, before the first test needs it."""
+    """Build missing roots and packages of both releases in parallel, before the first test."""
     if hasattr(session.config, "workerinput") or session.config.option.collectonly:
-        return  # one of several that run side by side: who started it has done this
+        return  # a worker of xdist: its parent process has done this
 
     def prepare(suite: str) -> None:
         roots.ensure(roots.build_root(suite))
@@ -90,7 +90,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Take down what is up."""
+    """End the stage that is up."""
     STAGES.take_down()
 
 
@@ -103,7 +103,7 @@ def suite(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def boot(suite: str) -> Iterator[Callable[..., Machine]]:
-    """Boot machines that a test wants for itself; each must end without an unannounced line."""
+    """Boot machines for one test; each must end without an unannounced line."""
     machines: list[Machine] = []
 
     def boot_one(profile: Profile = Profile.LIMITS, *, package: bool = True) -> Machine:
@@ -144,9 +144,10 @@ def machine(stage: Any) -> Iterator[Machine]:
 
 @pytest.fixture
 def alone_on_the_host() -> Iterator[None]:
-    """Keep out the same story of another run on this host.
+    """Lock the same story of another run on this host.
 
-    The kernel counts the processes of one UID over all machines, and a bomb takes all that it may.
+    The kernel counts the processes of one UID over all machines, and a fork bomb takes all that it
+    may.
     """
     with roots.locked("processes-of-a-uid"):
         yield
@@ -154,7 +155,7 @@ def alone_on_the_host() -> Iterator[None]:
 
 @pytest.fixture
 def internet(stage: Any) -> Internet:
-    """Return the stage's internet, which has seen nothing of this test yet."""
+    """Return the stage's internet, without records of this test yet."""
     internet: Internet = stage.internet
     internet.forget()
     return internet

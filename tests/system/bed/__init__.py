@@ -1,1 +1,1 @@
-"""The test bed: Debian roots that are built once, and machines that boot from them in a second."""
+"""Test bed: Debian roots that are built once, and machines that boot from them in a second."""

@@ -1,4 +1,4 @@
-"""A root with the package installed in it by apt, made once for each package, as a layer."""
+"""Roots with the package installed by apt, made once for each package, as a layer."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ MACHINES = roots.CACHE / "machines"
 
 
 def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
-    """Boot a Debian without mcpwrap, with the package beside it in /root."""
+    """Boot a Debian without mcpwrap, with the package file in /root."""
     lower = roots.ensure(roots.run_root(suite)).lower_dirs()
     machine = _boot(suite, lower, profile)
     shutil.copy2(package.build(suite), machine.path("/root/mcpwrap.deb"))
@@ -39,7 +39,7 @@ def polkit_machine(suite: str) -> Machine:
 
 
 def agents_machine(suite: str) -> Machine:
-    """Boot the same with agents that people use, the Inspector, and sudo."""
+    """Boot the same with agents in common use, the Inspector, and sudo."""
     lower = roots.ensure(roots.agents_root(suite)).lower_dirs()
     return _with_sudo(_boot(suite, [layer(suite), *lower], Profile.LIMITS))
 
@@ -95,7 +95,7 @@ def _boot(suite: str, lower: list[Path], profile: Profile) -> Machine:
 
 
 def layer(suite: str) -> Path:
-    """Install in a machine that runs, shut it down, and keep what changed on its disk."""
+    """Install in a running machine, shut it down, and keep the changes of its disk."""
     deb = package.build(suite)
     kept = deb.parent / f"installed-on-{roots.run_root(suite).name}"
     with roots.locked(f"{suite}-installed"):
@@ -111,7 +111,7 @@ def _install(suite: str, kept: Path) -> None:
         machine.as_root("apt-get install -y /root/mcpwrap.deb")
         # The files of `guest/` come with each boot.
         machine.as_root(f"rm -r /root/mcpwrap.deb /var/cache/apt/*.bin {GUEST_AT}")
-        # Else a day later each machine does in its first hour what it has missed.
+        # Else each machine, a day after the build, runs all missed timers in its first hour.
         machine.as_root("rm -f /var/lib/systemd/timers/stamp-mcpwrap-*")
         machine.as_root(": > /etc/machine-id")
         subprocess.run(["cp", "-a", str(machine.shut_down()), str(new)], check=True)

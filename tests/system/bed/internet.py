@@ -1,7 +1,8 @@
-"""An internet for a machine, in a network namespace beside it. RUNS AS ROOT on the test host.
+"""Internet of a machine, in a network namespace beside it. RUNS AS ROOT on the test host.
 
-Every address answers there, the private ones too, so that a packet that should not have left is
-seen. Nothing is made in the host's own namespace: each end of the cable is made where it belongs.
+Every address answers there, private ones too, so that a packet that should not have left the
+machine is recorded. Nothing is made in the host's own namespace: each end of the cable is made in
+its own namespace.
 """
 
 import subprocess
@@ -20,7 +21,8 @@ from tests.system.bed.origins.record import Call, Connection, Packet, Post, Quer
 
 TOP = Path(__file__).resolve().parents[3]
 END_S = 10
-# Table `local` comes first, so what is not on the cable is this namespace's own, and it answers.
+# Table `local` is looked up first: a destination not on the cable is this namespace's own, and
+# answers.
 INTERNET_LINKS = """
 link set lo up
 link set eth0 up
@@ -43,7 +45,7 @@ route add default via {via_v6}
 
 
 class Internet:
-    """The internet of one machine, from plugging it in to `remove`. Also a context manager.
+    """Internet of one machine, from plugging it in to `remove`. Also a context manager.
 
     The machine keeps /etc/resolv.conf and the test authority after that.
     """
@@ -75,15 +77,15 @@ class Internet:
     ) -> None:
         self.remove()
 
-    # ------------------------------------------------------------------ what one does
+    # ------------------------------------------------------------------ actions
     @property
     def pid(self) -> int:
-        """The process whose network namespace the internet is."""
+        """Process whose network namespace the internet is."""
         return self._process.pid
 
     def plug(self) -> None:
-        """Lay the cable: again after the machine was booted again, which ends the first one."""
-        with suppress(RuntimeError):  # the end of the machine may not have taken this end along yet
+        """Lay the cable. Another boot of the machine removes it: call this again."""
+        with suppress(RuntimeError):  # the end of the machine may not have removed this end yet
             self.unplug()
         machine = str(self._machine.leader)
         ends = ["eth0", "netns", str(self.pid), "type", "veth", "peer", "eth0", "netns", machine]
@@ -95,18 +97,18 @@ class Internet:
         _ip(self._machine.leader, MACHINE_LINKS.format(**places))
 
     def start(self, argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
-        """Start a program of the machine's on this internet, seen by nobody in the machine."""
+        """Start a program of the machine on this internet, outside the machine's PID namespace."""
         place = [f"--net=/proc/{self.pid}/ns/net", "--setuid=65534", "--setgid=65534"]
         enter = ["nsenter", "-t", str(self._machine.leader), "-m", "-r", "-w", *place]
         return subprocess.Popen([*enter, "--", *argv], stdin=subprocess.DEVNULL, env=env)
 
     def unplug(self) -> None:
-        """Take the cable away, both ends at once."""
+        """Remove the cable, both ends at once."""
         _ip(self.pid, "link delete eth0")
 
     def remove(self) -> None:
-        """Take the internet off the host; its namespace ends with its process."""
-        with suppress(RuntimeError):  # the machine may have gone, and it with it
+        """Remove the internet from the host; its namespace ends with its process."""
+        with suppress(RuntimeError):  # the machine may have ended, and the cable with it
             self.unplug()
         try:
             self._process.communicate(timeout=END_S)
@@ -115,32 +117,32 @@ class Internet:
             self._process.communicate()
 
     def forget(self) -> None:
-        """Clear what was seen, as between two tests."""
+        """Clear the records, as between two tests."""
         self._ask(record.Forget())
 
     def add_name(
         self, name: str, *values: str, then: tuple[str, ...] = (), ttl_s: int = 3600
     ) -> None:
-        """Answer for a name (or `*.` and its parent): with addresses, or one other name.
+        """Set the answer for a name (or `*.` and its parent): addresses, or one other name.
 
-        `then` is what is answered from the second query of each type onwards.
+        `then` is the answer from the second query of each type onwards.
         """
         self._ask(record.AddName(name, values, then, ttl_s))
 
     def add_pointer(self, address: str, name: str) -> None:
-        """Answer for the reverse name of an address."""
+        """Set the answer for the reverse name of an address."""
         self._ask(record.AddPointer(address, name))
 
-    # ------------------------------------------------------------------ what one sees
+    # ------------------------------------------------------------------ records
     def connections(self) -> list[Connection]:
         """Return every TCP connection that was accepted, oldest first."""
         return self._ask(record.Report()).connections
 
     def hosts(self) -> set[str]:
-        """Return the names of what was connected to: as asked for by TLS, or by the address.
+        """Return the names of all connections: the server name of TLS, or the address.
 
-        Squid tries the other family where the first does not answer in a quarter of a second, and
-        ends without a word what comes second.
+        Squid tries the other address family if the first does not answer in a quarter of a second,
+        and closes the second connection without sending anything.
         """
         by_address = internet_map.NAME_BY_ADDRESS
         return {c.sni or by_address.get(c.address, c.address) for c in self.connections()}
@@ -150,15 +152,15 @@ class Internet:
         return [request for connection in self.connections() for request in connection.requests]
 
     def posts(self) -> list[Post]:
-        """Return what was posted to hooks, by connection."""
+        """Return the posts to hooks, by connection."""
         return [post for connection in self.connections() for post in connection.posts]
 
     def calls(self) -> list[Call]:
-        """Return what came to MCP servers of `origins/odd.py`, oldest first."""
+        """Return the requests to MCP servers of `origins/odd.py`, oldest first."""
         return self._ask(record.Report()).calls
 
     def left(self) -> list[str]:
-        """Return the paths there whose client did not wait for the end of the answer."""
+        """Return the paths there whose client did not wait for the end of the response."""
         return self._ask(record.Report()).left
 
     def queries(self) -> list[Query]:
@@ -166,7 +168,7 @@ class Internet:
         return self._ask(record.Report()).queries
 
     def packets(self) -> list[Packet]:
-        """Return what left the machine and began something, to wherever it went."""
+        """Return the first packet of every flow that left the machine, to any destination."""
         return self._ask(record.Report()).packets
 
     def _ask(self, command: record.Command) -> record.Seen:

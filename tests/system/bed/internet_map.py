@@ -2,14 +2,15 @@
 
 from types import MappingProxyType
 
-# Documentation ranges (RFC 5737, RFC 3849): on no list of private addresses, and no one's.
+# Documentation ranges (RFC 5737, RFC 3849): on no list of private addresses, and assigned to no
+# network.
 MACHINE = ("192.0.2.2/24", "2001:db8:1::2/64")
 GATEWAY = ("192.0.2.1/24", "2001:db8:1::1/64")
 RESOLVER = "198.51.100.53"
 RESOLVER_V6 = "2001:db8:2::53"
 ATTACKER = "203.0.113.66"
 ATTACKER_V6 = "2001:db8:66::66"
-# Every address answers. These are the ones that nothing wrapped may reach.
+# Every address answers. No wrapped server may reach these.
 PRIVATE = (
     "10.0.0.5",
     "172.16.0.9",
@@ -28,13 +29,13 @@ H2 = "h2.good.test"  # the one host that speaks HTTP/2
 NPM = "npm.good.test"
 PYPI = "pypi.good.test"
 LOGIN = "login.good.test"  # an authorization server
-MEMBERS = "members.good.test"  # an MCP server that wants its tokens
+MEMBERS = "members.good.test"  # an MCP server that requires its tokens
 BAD_AUTHORITY = "badcert.good.test"
 WRONG_NAME = "wrongname.good.test"
 EXPIRED = "expired.good.test"
 ODD = "odd.good.test"  # MCP servers of `origins/odd.py`: they are at every name, at /odd
-MCP = "mcp.good.test"  # passed on to a server that a test has started, if one has
-MCP_PORT = 18000  # of its own 127.0.0.1
+MCP = "mcp.good.test"  # forwarded to a server of a test, if there is one
+MCP_PORT = 18000  # on its own 127.0.0.1
 # Hosts of the pages in docs/how-to, which play the same parts. A story adds their names.
 EXAMPLE_LOGIN = "login.example.com"
 EXAMPLE_MEMBERS = "board.example.com"
@@ -70,8 +71,8 @@ NAMES = MappingProxyType(
     }
 )
 NAME_BY_ADDRESS = MappingProxyType({a: name for name, found in NAMES.items() for a in found})
-REBIND = "rebind.test"  # these, the first time it is asked for, then those, with TTL 0
+REBIND = "rebind.test"  # these, for the first query, then those, with TTL 0
 REBIND_FIRST = ("198.51.100.22",)
 REBIND_THEN = ("10.0.0.5",)
-# What an attacker can write into the reverse zone of an address of theirs.
+# Text that an attacker can write into the reverse zone of their own address.
 POINTERS = MappingProxyType({ATTACKER: "api.good.test", ATTACKER_V6: "api.good.test"})

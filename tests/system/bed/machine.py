@@ -1,4 +1,4 @@
-"""A machine, as the operator and the agents on it see it."""
+"""Machine of the bed, with the interface of its operator and its agents."""
 
 import json
 import os
@@ -20,16 +20,16 @@ from tests.system.guest import agent, typist
 
 CLIENT = "/opt/mcp/client/bin/python"
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-# The files that run inside are there from the start, under the names that they are imported by.
+# The files that run inside are there from the start, under the names by which they are imported.
 GUEST = Path(__file__).parents[1] / "guest"
 BED_AT = "/opt/bed"
 GUEST_AT = f"{BED_AT} /opt/probe.py"
 WARNING = 4  # syslog(3)
-# systemd on cgroup v1 says this of any unit whose last process is not yet reaped; it goes on.
+# systemd on cgroup v1 logs this for any unit whose last process is not yet reaped; it continues.
 HARMLESS = re.compile(r"Failed to delete controller cgroups .*, ignoring: Device or resource busy")
 
 
-# A gate that an agent has started serves before its unit is up; whoever stopped it then would end
+# A gate that an agent has started serves before its unit is active; a stop at that time would end
 # its ExecStartPost=, which is a failure of the unit.
 GATE_IS_UP = """case $(systemctl show -P ActiveState mcpwrap-gate.service) in
 activating) systemctl start mcpwrap-gate.service ;; esac"""
@@ -45,11 +45,11 @@ class Done:
 
 
 class CommandFailedError(AssertionError):
-    """Command inside that ended with another status than the test expects."""
+    """Command inside the machine that ended with another status than the test expects."""
 
 
 class Machine:
-    """One machine of the bed. Commands run as units inside it, so its own rules hold for them."""
+    """Machine of the bed. Commands run as units inside it, so that its own rules apply to them."""
 
     def __init__(self, suite: str, container: Container) -> None:
         self.suite = suite
@@ -68,7 +68,7 @@ class Machine:
             (package / "__init__.py").touch()
         _copy_readable(GUEST / "probe.py", self._container.root / "opt/probe.py")
 
-    # ------------------------------------------------------------------ what one does
+    # ------------------------------------------------------------------ actions
     def as_root(self, command: str, *, stdin: str = "", status: int = 0) -> Done:
         """Run a shell command as root; it must end with `status`."""
         return self._run(["sh", "-c", command], user="root", stdin=stdin, status=status)
@@ -78,7 +78,7 @@ class Machine:
         return self._run(["sh", "-c", command], user=user, stdin=stdin, status=status)
 
     def typed(self, command: str, answers: list[tuple[str, str]]) -> tuple[int, str]:
-        """Run a shell command at a terminal of alice's; return its status, and what was shown.
+        """Run a shell command at a terminal of alice's; return its status, and its output.
 
         Of each pair of `answers` the first is a pattern, after which the second is typed.
         """
@@ -104,13 +104,13 @@ class Machine:
         return json.loads(self.as_user(user, self.guest_command(module, function, *arguments)).out)
 
     def look_by(self, module: str, function: str, *arguments: Any) -> Any:
-        """Call one that changes nothing, as root and without a unit."""
+        """Call a function that changes nothing, as root and without a unit."""
         return json.loads(self.look(self.guest_command(module, function, *arguments)))
 
     def look(self, command: str) -> str:
-        """Run a shell command as root that changes nothing, and return what it prints.
+        """Run a shell command as root that changes nothing, and return its output.
 
-        It is no unit, which costs five times as much: it is in no control group of the machine.
+        It is not a unit, which takes five times as long: it is in no control group of the machine.
         """
         return self._finish(self._container.enter(["sh", "-c", command]), command).out
 
@@ -132,12 +132,12 @@ class Machine:
 
     @staticmethod
     def _argv(argv: list[str], user: str) -> list[str]:
-        """Return the command as a unit of its own; outside one it would be in no cgroup."""
+        """Return the command as a unit of its own; outside a unit it would be in no cgroup."""
         home = "/root" if user == "root" else f"/home/{user}"
         unit = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", f"--uid={user}"]
         unit += [f"--setenv=HOME={home}", f"--working-directory={home}", "--service-type=exec"]
-        # What is left of it is not waited for: on cgroup v1 systemd 252 sometimes (one in twenty)
-        # does not see that a child ended after its parent, and would wait for 90 s.
+        # Its leftover processes are not waited for: on cgroup v1 systemd 252 sometimes (one in
+        # twenty) does not notice that a child ended after its parent, and would wait for 90 s.
         unit += ["--property=KillMode=process"]
         return [*unit, "--", *argv]
 
@@ -148,11 +148,11 @@ class Machine:
         return int(self.as_root(f"id -u {name}").out)
 
     def configure(self, toml: str) -> None:
-        """Put this text into /etc/mcpwrap/config.toml."""
+        """Write this text into /etc/mcpwrap/config.toml."""
         self.write("/etc/mcpwrap/config.toml", toml)
 
     def apply(self) -> str:
-        """Run `mcpwrap apply` and return what it printed."""
+        """Run `mcpwrap apply` and return its output."""
         return self.as_root("mcpwrap apply").out
 
     def call_tool(
@@ -163,13 +163,13 @@ class Machine:
         *,
         user: str = "alice",
     ) -> str:
-        """Call one tool with the official client, as an agent of `user`'s, and return its text."""
+        """Call one tool with the official client, as an agent of `user`, and return its text."""
         return str(
             self.agent("call_tool", user=user, server=server, tool=tool, arguments=arguments or {})
         )
 
     def agent(self, story: str, *, user: str = "alice", **values: Any) -> Any:
-        """Play one of the stories of `agent.py`, as an agent of `user`'s; return what it saw."""
+        """Run one of the stories of `agent.py`, as an agent of `user`; return its result."""
         argv = [CLIENT, "-c", agent.script(story, **values)]
         done = self._run(argv, user=user, stdin="", status=0)
         return json.loads(done.out.splitlines()[-1])
@@ -185,18 +185,18 @@ class Machine:
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
-        """Leave the packet rules as somebody makes them, for the time of the block."""
+        """Stop the rules watchdog for the time of the block, so that changed packet rules stay."""
         self.as_root("systemctl stop mcpwrap-watch")
         try:
             yield
         finally:
-            self.as_root("systemctl start mcpwrap-watch")  # which puts them back first
+            self.as_root("systemctl start mcpwrap-watch")  # which restores the packet rules first
 
     @contextmanager
     def without_rules_unit(self) -> Iterator[None]:
         """Stop the unit of the packet rules, for the time of the block.
 
-        Masked, since whatever starts wants it: sysinit.target does.
+        Masked, because every starting unit wants it: sysinit.target does.
         """
         self.as_root("systemctl mask --runtime --now mcpwrap-nft")
         try:
@@ -210,12 +210,12 @@ class Machine:
         self._container.boot()
 
     def shut_down(self) -> Path:
-        """Shut down, and return the folder with all that has changed on the disk."""
+        """Shut down, and return the folder with all changes of the disk."""
         self._container.power_off()
         return self._container.upper
 
     def remove(self) -> None:
-        """Take the machine off the host."""
+        """Remove the machine from the host."""
         self._container.remove()
 
     def __enter__(self) -> "Machine":
@@ -240,32 +240,32 @@ class Machine:
             self.replace(file, text)
             self.as_root(restart)
 
-    # ------------------------------------------------------------------ what one sees
+    # ------------------------------------------------------------------ state
     @property
     def profile(self) -> Profile:
-        """Which limits of this host the machine has."""
+        """Resource limits of this host that the machine has."""
         return self._container.profile
 
     @property
     def leader(self) -> int:
-        """The first process of it, by the host's number; its namespaces are the machine's."""
+        """PID on the host of its first process; its namespaces are the machine's."""
         return self._container.leader
 
     def path(self, inside: str) -> Path:
-        """Return where a file of the machine is on the host."""
+        """Return the path on the host of a file of the machine."""
         return Path(f"/proc/{self.leader}/root{inside}")
 
     def write(self, inside: str, text: str, *, mode: int = 0o644) -> None:
-        """Put a file there, root's own."""
+        """Write a file of root into the machine."""
         path = self.path(inside)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(mode)
 
     def replace(self, inside: str, text: str) -> None:
-        """Put a file in the place of another at once: who reads it meanwhile reads one of them.
+        """Replace a file by another at once: a concurrent reader reads one of the two.
 
-        It belongs to whom the other belonged to.
+        It keeps the owner of the old one.
         """
         path = self.path(inside)
         new = path.with_name(f".{path.name}.new")
@@ -275,7 +275,7 @@ class Machine:
         new.replace(path)
 
     def read(self, inside: str) -> str:
-        """Return the text of a file, as root sees it."""
+        """Return the text of a file, as root reads it."""
         return self.path(inside).read_text()
 
     def uid_of(self, account: str) -> int:
@@ -283,7 +283,7 @@ class Machine:
         return int(self.look(f"id -u {account}"))
 
     def pids(self, name: str) -> list[int]:
-        """Return the processes of server `name`, but its supervisor and what waits for a session.
+        """Return the processes of server `name`, without its supervisor and a pre-forked process.
 
         The latter is alone in a control group that has no agent's label.
         """
@@ -295,15 +295,15 @@ class Machine:
         """Wait until no process of server `name` is left but its supervisor.
 
         Raises:
-            AssertionError: some are, after `within_s`, on a host that does nothing else.
+            AssertionError: some are left after `within_s`, on a host that does nothing else.
         """
         give_up_at = time.monotonic() + pace.promised(within_s)
-        while pids := self.pids(name):  # at first the server's, then what clears up after them
+        while pids := self.pids(name):  # at first the server's, then those of the session cleanup
             self.look_by("processes", "await_end", 0.2, pids)
             assert time.monotonic() < give_up_at, f"processes are left: {pids}"
 
     def await_pids(self, name: str, are_so: Callable[[set[int]], bool]) -> set[int]:
-        """Wait until the processes of server `name` are so, and return them."""
+        """Wait until the processes of server `name` meet a condition, and return them."""
         found: list[set[int]] = []
 
         def looked() -> bool:
@@ -314,11 +314,11 @@ class Machine:
         return found[-1]
 
     def await_admission(self, name: str, *, user: str = "alice") -> None:
-        """Try until the gate no longer holds a server back that could not be started before."""
+        """Retry until the start backoff of a server that could not be started is over."""
         self.as_user(user, f"until mcpwrap-connect {name} </dev/null 2>/dev/null; do :; done")
 
     def await_idle_gate(self) -> None:
-        """Wait until no child of the gate's is left."""
+        """Wait until the gate has no child."""
         gate = self.show("mcpwrap-gate.service", "MainPID")["MainPID"]
         pace.until(lambda: not self.look(f"pgrep -P {gate} || true"))
 
@@ -328,24 +328,24 @@ class Machine:
         return dict(line.split("=", 1) for line in out.splitlines())
 
     def journal(self, *matches: str) -> list[dict[str, Any]]:
-        """Return the entries of this boot that match."""
+        """Return the matching entries of this boot."""
         out = self.look(
             f"journalctl --sync; journalctl -b -o json --no-pager {shlex.join(matches)}"
         )
         return [json.loads(line) for line in out.splitlines()]
 
-    # ------------------------------------------------------------------ what must not happen unseen
+    # ------------------------------------------------------------------ unannounced journal lines
     def announce(self, pattern: str) -> None:
-        """Say that the test is about to make such a line appear in the journal."""
+        """Announce that the test is about to cause such a line in the journal."""
         self._announced.append(pattern)
 
     def unannounced(self) -> list[str]:
-        """Return what the journal has of ours at warning or above since last asked.
+        """Return mcpwrap's journal lines at warning or above since the last call.
 
         A follower would not be cheaper: journald wakes it a quarter of a second after a line.
         """
         after = f"--after-cursor='{self._read_until}'" if self._read_until else "-b"
-        # With --sync no line that was written before is missed, and found in the next story.
+        # With --sync no earlier line is missed, and then found in the next story.
         read = f"journalctl {after} -o json --no-pager --show-cursor"
         out = self.look(f"journalctl --sync; {read}")
         lines = out.splitlines()
@@ -359,13 +359,13 @@ class Machine:
 
 
 def _copy_readable(source: Path | str, target: Path | str) -> None:
-    """Copy a file for everybody in the machine to read, whatever the umask of the checkout was."""
+    """Copy a file that every account of the machine can read, whatever the checkout's umask was."""
     shutil.copyfile(source, target)
     Path(target).chmod(0o644)
 
 
 def complaint(entry: dict[str, Any]) -> str:
-    """Return the text of an entry that is ours and bad; otherwise nothing."""
+    """Return the text of an entry of mcpwrap at warning or above; otherwise nothing."""
     unit = str(entry.get("UNIT") or entry.get("_SYSTEMD_UNIT") or "")
     message = str(entry.get("MESSAGE"))
     is_ours = unit.startswith("mcpwrap") or "mcpwrap" in str(entry.get("SYSLOG_IDENTIFIER"))

@@ -1,4 +1,4 @@
-"""Booting a root: an overlay, a cgroup of its own, systemd-nspawn. RUNS AS ROOT on the test host.
+"""Boot of a root: an overlay, a cgroup of its own, systemd-nspawn. RUNS AS ROOT on the test host.
 
 Leaves the host as it was: no firewall rule, no account, no unit, no cgroup outside its own folder.
 """
@@ -46,7 +46,7 @@ class Profile(Enum):
 
 
 class Container:
-    """One booted root. Its changes are in memory, its /home is a folder of the host's disk."""
+    """Booted root. Its changes are in memory, its /home is a folder of the host's disk."""
 
     def __init__(self, lower: list[Path], scratch: Path, profile: Profile) -> None:
         with _alone(scratch):
@@ -74,10 +74,10 @@ class Container:
         _run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
 
     def boot(self) -> None:
-        """Start systemd and return when it says that it is up.
+        """Start systemd and return when it reports that the system is up.
 
         Raises:
-            RuntimeError: it did not, with what it printed.
+            RuntimeError: it did not, with its output.
         """
         notify = self.folder / "notify"
         notify.unlink(missing_ok=True)
@@ -92,7 +92,8 @@ class Container:
             "systemd-nspawn", "--quiet", f"--directory={self.root}", "--register=no", "--keep-unit",
             f"--machine={self.name}", "--notify-ready=yes", "--console=pipe", "--resolv-conf=off",
             "--timezone=off", "--link-journal=no", "--private-network", "--kill-signal=SIGRTMIN+3",
-            # Its own filter would hide what ours does and does not refuse, and Landlock with it.
+            # nspawn's own filter would mask what our filters refuse and allow, and Landlock with
+            # it.
             "--system-call-filter=@known",
             f"--bind={self.folder / 'home'}:/home",
         ]  # fmt: skip
@@ -108,7 +109,7 @@ class Container:
             init = self.root / "usr/lib/bed-init"
             init.write_text(INIT)
             init.chmod(0o755)
-            # systemd 256 refuses v1 without the first word; 258 has no v1 at all.
+            # systemd 256 refuses v1 without the first variable; 258 has no v1 at all.
             words = [
                 "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
                 "systemd.unified_cgroup_hierarchy=0",
@@ -164,7 +165,7 @@ class Container:
         self._process.wait(pace.WAIT_S)
 
     def kill(self) -> None:
-        """End every process of it at once, as when the power goes."""
+        """Kill all its processes at once, as a power failure does."""
         if self._process and self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.leader or self._process.pid, signal.SIGKILL)
@@ -175,7 +176,7 @@ class Container:
                 self._process.wait()
 
     def remove(self) -> None:
-        """Kill it and take everything of it from the host."""
+        """Kill it and remove all its files and mounts from the host."""
         self.kill()
         with _alone(self.folder.parent):  # without its lock it looks abandoned to another run
             self._lock.close()
@@ -192,7 +193,7 @@ class Container:
 
 
 def remove_abandoned(scratch: Path) -> None:
-    """Take away machines of a run that was killed before it could."""
+    """Remove machines of a run that was killed before it could."""
     if not scratch.is_dir():
         return
     with _alone(scratch):
@@ -211,9 +212,9 @@ def remove_abandoned(scratch: Path) -> None:
 
 @contextmanager
 def _alone(scratch: Path) -> Iterator[None]:
-    """Hold off every other run that adds or removes machines, for the time of the block.
+    """Block every other run that adds or removes machines, for the time of the block.
 
-    Between a machine's folder and its lock it would look abandoned to them.
+    Between the creation of a machine's folder and of its lock it would look abandoned to them.
     """
     with (scratch / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -225,7 +226,7 @@ def _machine_name(folder: Path) -> str:
 
 
 def _processes_in(name: str) -> list[int]:
-    """Return every process in the machine's own cgroup: nspawn and all that it started."""
+    """Return every process in the machine's own cgroup: nspawn and all its descendants."""
     files = (file for tree in _cgroups(name)[:1] for file in tree.rglob("cgroup.procs"))
     return [int(pid) for file in files for pid in file.read_text().split()]
 

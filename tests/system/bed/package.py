@@ -1,8 +1,8 @@
-"""Build the .deb for one Debian release, inside a root of that release. RUNS AS ROOT on the host.
+"""Build of the .deb for one Debian release, inside a root of it. RUNS AS ROOT on the host.
 
 `python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package
-is kept under a hash of all it is made from, so an unchanged tree is not built again. So is that of
-an earlier release, which is built from its commit.
+is cached under a hash of all its inputs, so an unchanged tree is not built again. So is that of an
+earlier release, which is built from its commit.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ RELEASES = TOP / "packaging/releases.toml"
 
 
 def build(suite: str) -> Path:
-    """Return the .deb of the tree as it is now, for `suite`."""
+    """Return the .deb of the present tree, for `suite`."""
     kept = roots.CACHE / f"deb-{suite}-{_tree_hash(suite)}"
     return _kept(kept, f"deb-{suite}", partial(_build, suite, _copy_tree))
 
@@ -59,12 +59,12 @@ def build_commit(commit: str, suite: str, series: str = "") -> Path:
 
 
 def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
-    """Return the .deb in a folder of the cache, which is built where it is missing."""
+    """Return the .deb in a folder of the cache; build it if it is missing."""
     with roots.locked(series):
         if not kept.is_dir():
             new = build()
             for old in roots.CACHE.glob(f"{series}-*"):
-                # A machine that runs may stand on a newer one.
+                # A running machine may be based on a newer one.
                 if old.stat().st_mtime < time.time() - KEPT_S:
                     shutil.rmtree(old)
             new.rename(kept)
@@ -93,7 +93,7 @@ def _copy_tree(target: Path) -> None:
 
 
 def _extract(commit: str, target: Path) -> None:
-    """Put what `git archive` has of a commit into a folder."""
+    """Write the files of `git archive` for a commit into a folder."""
     target.mkdir(parents=True)
     archive = _git("archive", commit, *SOURCES)
     subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
@@ -109,7 +109,7 @@ def _git(*command: str) -> bytes:
 
 
 def _build(suite: str, put_source: Callable[[Path], None]) -> Path:
-    """Build in an overlay that is thrown away; return a folder with the package and a log."""
+    """Build in an overlay that is discarded; return a folder with the package and a log."""
     layer = roots.ensure(roots.build_root(suite))
     out = Path(tempfile.mkdtemp(prefix=f"deb-{suite}.", dir=roots.CACHE))
     with tempfile.TemporaryDirectory(dir=roots.CACHE, prefix="build-") as scratch:

@@ -2,7 +2,7 @@
 
 A layer is a folder for overlayfs. Its name ends in a hash of everything it is built from: its
 recipe, its suite, its parent's name and the ISO week, so that security updates arrive and nothing
-is ever stale; what pip and npm bring is pinned. Package mirrors and certificates are the host's
+is ever stale; packages of pip and npm are pinned. Package mirrors and certificates are the host's
 own.
 """
 
@@ -23,17 +23,18 @@ KEPT_S = 24 * 3600
 # One week for a run and its processes, also where the run begins on a Sunday and ends on a Monday.
 WEEK = os.environ.setdefault("MCPWRAP_TEST_WEEK", time.strftime("%G-%V"))
 RECIPES = Path(__file__).parent / "recipes"
-# What pip and npm bring beside what a recipe names: a release of today changes no run.
+# Versions of pip's and npm's dependencies of the recipes' packages: a release of today changes no
+# run.
 PIP_CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 NPM_BEFORE = "2026-11-24"
 HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# What a package client of the host needs to find its registry, and nothing else.
+# Files and variables by which a package client of the host finds its registry, and nothing else.
 CLIENT_VARIABLES = ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https_proxy", "no_proxy")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of a root. `kind` names its recipe, a script that runs inside the root."""
+    """Layer of a root. `kind` names its recipe, a script that runs inside the root."""
 
     suite: str
     kind: str
@@ -41,27 +42,27 @@ class Layer:
 
     @property
     def recipe(self) -> Path:
-        """The script `recipes/KIND.sh`."""
+        """Script `recipes/KIND.sh`."""
         return RECIPES / f"{self.kind}.sh"
 
     @property
     def name(self) -> str:
-        """`SUITE-KIND-HASH`, where the hash covers all that the layer is built from."""
+        """`SUITE-KIND-HASH`, where the hash covers all inputs of the layer."""
         parts = [self.suite, self.parent.name if self.parent else WEEK]
         parts.append(self.recipe.read_text())
-        if self.parent:  # what mmdebstrap builds asks neither pip nor npm
+        if self.parent:  # mmdebstrap uses neither pip nor npm
             parts += [NPM_BEFORE, *(f.read_text() for f in self.inputs)]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
         return f"{self.suite}-{self.kind}-{digest}"
 
     @property
     def inputs(self) -> list[Path]:
-        """Files that the recipe reads, for example `servers.pypi.txt`, beside it."""
+        """Files next to the recipe that it reads, for example `servers.pypi.txt`."""
         return [*sorted(RECIPES.glob(f"{self.kind}.*.*")), PIP_CONSTRAINTS]
 
     @property
     def path(self) -> Path:
-        """Where the finished layer is."""
+        """Path of the finished layer."""
         return CACHE / self.name
 
     def lower_dirs(self) -> list[Path]:
@@ -70,72 +71,72 @@ class Layer:
 
 
 def need_root(command: str) -> None:
-    """End the program with a line that says so, unless it runs as root."""
+    """End the program with an error message, unless it runs as root."""
     if os.geteuid() != 0:
         raise SystemExit(f"as root: sudo {command}")
 
 
 def run_root(suite: str) -> Layer:
-    """The root that machines boot: Debian, what our package depends on, real MCP servers."""
+    """Return the root that machines boot: Debian, the package's dependencies, real MCP servers."""
     return Layer(suite, "servers", Layer(suite, "go", Layer(suite, "base")))
 
 
 def conformance_root(suite: str) -> Layer:
-    """A run root with the official conformance suite."""
+    """Return a run root with the official conformance suite."""
     return Layer(suite, "conformance", run_root(suite))
 
 
 def trial_root(suite: str) -> Layer:
-    """A run root with what `pip install .` needs, and the official Inspector."""
+    """Return a run root with the dependencies of `pip install .`, and the official Inspector."""
     return Layer(suite, "trial", run_root(suite))
 
 
 def agents_root(suite: str) -> Layer:
-    """A run root with agents that people use, and the official Inspector."""
+    """Return a run root with agents in common use, and the official Inspector."""
     return Layer(suite, "agents", run_root(suite))
 
 
 def polkit_root(suite: str) -> Layer:
-    """A run root with the packages of polkit."""
+    """Return a run root with the packages of polkit."""
     return Layer(suite, "polkit", run_root(suite))
 
 
 def readers_root(suite: str) -> Layer:
-    """A run root with JSON parsers of several languages."""
+    """Return a run root with JSON parsers of several languages."""
     return Layer(suite, "readers", run_root(suite))
 
 
 def dotnet_root(suite: str) -> Layer:
-    """A run root with a server written in .NET."""
+    """Return a run root with a server written in .NET."""
     return Layer(suite, "dotnet", run_root(suite))
 
 
 def browser_root(suite: str) -> Layer:
-    """A run root with Chromium, and what drives it."""
+    """Return a run root with Chromium, and its driver."""
     return Layer(suite, "browser", run_root(suite))
 
 
 def databases_root(suite: str) -> Layer:
-    """A base root with PostgreSQL, MariaDB and DuckDB."""
+    """Return a base root with PostgreSQL, MariaDB and DuckDB."""
     return Layer(suite, "databases", Layer(suite, "base"))
 
 
 def vm_root(suite: str) -> Layer:
-    """A run root with a kernel, which `vm.py` boots."""
+    """Return a run root with a kernel, which `vm.py` boots."""
     return Layer(suite, "vm", run_root(suite))
 
 
 def build_root(suite: str) -> Layer:
-    """The root in which the package is built: Debian with debhelper and lintian."""
+    """Return the root in which the package is built: Debian with debhelper and lintian."""
     return Layer(suite, "build", Layer(suite, "base"))
 
 
 def ensure(layer: Layer) -> Layer:
-    """Build what is missing of `layer` and its parents; processes side by side share one build."""
+    """Build `layer` and its parents if they are missing; concurrent processes share one build."""
     if layer.parent:
         ensure(layer.parent)
     if layer.path.is_dir():
-        Path(f"{layer.path}.log").touch()  # when it was last asked for
+        Path(f"{layer.path}.log").touch()  # the time of its last use
         return layer
     with locked(f"{layer.suite}-{layer.kind}"):
         if not layer.path.is_dir():
@@ -146,7 +147,7 @@ def ensure(layer: Layer) -> Layer:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Keep other processes that use the cache from making the same, for the time of the block."""
+    """Lock a cache entry against other processes that would build it, for the time of the block."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -171,7 +172,7 @@ def _build(layer: Layer) -> None:
 
 def _mmdebstrap(layer: Layer, target: Path) -> list[str]:
     packages = layer.recipe.read_text().split("#!packages", 1)[1].split()
-    # The second line of the recipe onwards runs inside; mmdebstrap gives the root as $1.
+    # The second line of the recipe onwards runs inside; mmdebstrap passes the root as $1.
     hook = f'chroot "$1" sh -es < {layer.recipe}'
     return [
         "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
@@ -181,9 +182,9 @@ def _mmdebstrap(layer: Layer, target: Path) -> list[str]:
 
 
 def host_archives(suite: str) -> list[str]:
-    """The Debian archives that this machine's apt uses: their names are nowhere in the project.
+    """Return the Debian archives of this host's apt: their names are nowhere in the project.
 
-    With security updates, where the host has them: an older Squid is not what anyone should run.
+    With security updates, where the host has them: an older Squid should not be in use.
     """
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
@@ -255,9 +256,9 @@ def run_in_root(
 
 
 def _forget_older(layer: Layer) -> None:
-    """Remove layers of the same kind that nobody has asked for of late.
+    """Remove layers of the same kind that have not been used recently.
 
-    Not at once: machines of another tree that shares the cache may stand on them.
+    Not at once: machines of another tree that shares the cache may be based on them.
     """
     for log in CACHE.glob(f"{layer.suite}-{layer.kind}-*.log"):
         if log.stem != layer.name and log.stat().st_mtime < time.time() - KEPT_S:

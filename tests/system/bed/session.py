@@ -1,4 +1,4 @@
-"""One session held open by a stub in a machine, spoken to line by line."""
+"""Session that a stub in a machine holds open, driven line by line."""
 
 import json
 import queue
@@ -12,12 +12,12 @@ from tests.shared import pace
 
 
 class Session:
-    """A stub that runs, with pipes to it. Use as a context manager: the end closes its input."""
+    """Running stub, with pipes to it. Use as a context manager: the end closes its input."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._next_id = 0
-        # Read ahead in a thread, so that no answer is waited for without end.
+        # Read ahead in a thread, so that no wait for a response is without end.
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._stderr: list[bytes] = []
         self._readers = [threading.Thread(target=read) for read in (self._read, self._read_stderr)]
@@ -52,7 +52,7 @@ class Session:
         """Send one line.
 
         Raises:
-            EOFError: the session has ended, with its status and what stood on stderr.
+            EOFError: the session has ended, with its status and its standard error.
         """
         assert self.process.stdin
         try:
@@ -66,7 +66,7 @@ class Session:
 
         Raises:
             queue.Empty: none came in time.
-            EOFError: there will be none, with what stood on stderr.
+            EOFError: the session has ended, with its standard error.
         """
         line = self._lines.get(timeout=pace.WAIT_S)
         if not line:
@@ -86,7 +86,7 @@ class Session:
         return self._next_id
 
     def answer_to(self, request_id: int) -> dict[str, Any]:
-        """Return the answer to a request; what comes before it is passed over."""
+        """Return the response to a request; skip the messages before it."""
         while True:
             message = self.receive()
             if message.get("id") == request_id and "method" not in message:
@@ -100,7 +100,7 @@ class Session:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def evaluate(self, code: str) -> Any:
-        """Run Python in the server of `guest/probe.py`; return what it leaves in `result`."""
+        """Run Python in the server of `guest/probe.py`; return the value of `result` there."""
         self.ask(code)
         return self.told()
 
@@ -113,12 +113,12 @@ class Session:
         return self.evaluate(f"from {name} import {function}; result = {function}{arguments!r}")
 
     def ask(self, code: str) -> None:
-        """Send the code that `evaluate` sends, and wait for nothing."""
+        """Send the request of `evaluate`, and do not wait for the response."""
         self._next_id += 1
         self.send(probe_call(code, self._next_id))
 
     def told(self) -> Any:
-        """Return the probe's next answer.
+        """Return the probe's next response.
 
         Raises:
             EOFError: the server ended before it answered.
@@ -129,7 +129,7 @@ class Session:
         return message["result"]["told"]
 
     def close(self) -> tuple[int, str]:
-        """Close the input, wait for the stub, and return its status and what it had on stderr."""
+        """Close the input, wait for the stub, and return its status and its standard error."""
         assert self.process.stdin
         with suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -151,6 +151,6 @@ def probe_call(code: str, request_id: int = 1) -> dict[str, Any]:
 
 
 def probe_answer(told: Any, request_id: int = 1) -> str:
-    """Return the line that the probe answers, as the gate writes it."""
+    """Return the probe's response as the gate writes it."""
     answer = {"jsonrpc": "2.0", "id": request_id, "result": {"told": told}}
     return json.dumps(answer, separators=(",", ":"), ensure_ascii=False) + "\n"

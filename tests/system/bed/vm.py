@@ -1,7 +1,7 @@
-"""A machine with a kernel of its own, in QEMU. RUNS AS ROOT on the test host; needs no KVM.
+"""Machine with a kernel of its own, in QEMU. RUNS AS ROOT on the test host; needs no KVM.
 
 A container shows the host's cgroups, and on a host with cgroup v1 those have no v2 controllers.
-This has cgroup v2 with all of them. It takes half a minute, so it plays one story and is gone.
+This one has cgroup v2 with all of them. It takes half a minute, so it is booted for one story.
 """
 
 import io
@@ -22,13 +22,13 @@ from tests.system.bed.machine import BED_AT, GUEST, Machine
 STORY_S = 300  # by the clock of the machine
 GIVE_UP_S = 500  # on an idle host: none takes a third of that, and a story has 600
 MEMORY_MIB = 1024
-DISK = "2G"  # sparse; what is in it is a third of that
+DISK = "2G"  # sparse; its content takes a third of that
 LEFT_BYTES = 64 * 1024 * 1024
 KERNEL_WORDS = (
-    # With -no-reboot, a kernel in trouble ends at once.
+    # With -no-reboot, a panic ends QEMU at once.
     "console=ttyS0 quiet oops=panic panic=-1 "
     "systemd.show_status=error systemd.unit=multi-user.target "
-    # Of use to a real processor alone.
+    # Needed on a real processor only.
     "mitigations=off nokaslr"
 )
 
@@ -38,7 +38,7 @@ class VmResult:
     """Result of a story."""
 
     status: int  # of the script; 124 if it took longer than `STORY_S`
-    output: str  # standard output and error, as they came
+    output: str  # standard output and error, in their order
     journal: list[dict[str, Any]]  # of this boot
 
 
@@ -60,7 +60,7 @@ def call_in_vm(suite: str, call: tuple[object, ...], files: Mapping[str, str] = 
         package, story, left, console = (
             Path(folder, name) for name in ("package", "story", "left", "console")
         )
-        _make_disk(installed.layer(suite), package)  # a second; the other one takes ten
+        _make_disk(installed.layer(suite), package)  # takes a second; the other one takes ten
         _write_story(story, script, {"/run/bed/limit": str(STORY_S), **_guest_files(), **files})
         with left.open("wb") as file:
             file.truncate(LEFT_BYTES)
@@ -94,7 +94,7 @@ def _root_disk(layer: roots.Layer) -> Path:
             work.mkdir()
             with roots.mounted_overlay(layer.lower_dirs(), upper, work) as root:
                 _make_disk(root, new)
-            new.rename(kept)  # at once, for those who build it side by side
+            new.rename(kept)  # atomic, for concurrent builds
     return kept
 
 
@@ -118,16 +118,16 @@ def _write_story(disk: Path, script: str, files: Mapping[str, str]) -> None:
 def _qemu(boot: Path, read_only: list[Path], left: Path) -> list[str]:
     drives = [(path, "on") for path in read_only] + [(left, "off")]
     argv = [
-        # With a test run that is killed, the machine goes too.
+        # It ends with a test run that is killed.
         "setpriv", "--pdeathsig=KILL", "qemu-system-x86_64", "-machine", "q35",
-        # QEMU 7.2 leaves rubbish in the flags after cmpxchg16b. The allocator of Linux 6.12 uses
-        # it, and two boots of three ended in a double fault. Debian 13 has a newer QEMU.
+        # QEMU 7.2 sets wrong flags after cmpxchg16b. The allocator of Linux 6.12 uses it, and two
+        # boots of three ended in a double fault. Debian 13 has a newer QEMU.
         "-cpu", "max,cx16=off",
-        # With a thread for each processor, one may run what the other has just patched: boots were
-        # seen to end with "Oops: int3". It would save a fifth of the time.
+        # With a thread for each processor, one may run code that the other has just patched: boots
+        # were seen to end with "Oops: int3". Threads would save a fifth of the time.
         "-accel", "tcg,thread=single", "-smp", "2",
-        # Its clock counts instructions, each as 2 ns, and leaps where all wait: how busy the host
-        # is cannot be seen inside. By the clock of the host, units were too slow to start, sessions
+        # Its clock counts instructions, each as 2 ns, and jumps when all wait: the load of the host
+        # is not visible inside. By the clock of the host, units were too slow to start, sessions
         # were refused for that, and the kernel found that its timer did not tick.
         "-icount", "shift=1,sleep=off", "-rtc", "clock=vm", "-m", str(MEMORY_MIB),
         "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",

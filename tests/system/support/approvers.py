@@ -1,4 +1,4 @@
-"""People and servers of the stories about approval, and the steps by which a person answers."""
+"""Accounts and servers of the stories about approval, and the steps by which approvers answer."""
 
 import json
 import shlex
@@ -47,7 +47,7 @@ _lock_by_desk: dict[tuple[int, str], threading.Lock] = defaultdict(threading.Loc
 
 
 def prepare(machine: Machine) -> None:
-    """Set up alice and dave, who run agents; bob, who may answer; dave may too; carol may not."""
+    """Make alice and dave, who run agents; bob, who may answer; dave may too; carol may not."""
     machine.add_person("alice", groups="mcpwrap")
     machine.add_person("bob", groups="mcpwrap-approvers")
     machine.add_person("carol")
@@ -73,7 +73,7 @@ def ready(machine: Machine, *users: str) -> Iterator[None]:
 
 
 def put(machine: Machine, policy: str = POLICY) -> None:
-    """Put a policy in force, with nothing asked or counted yet."""
+    """Put a policy in force, without pending approvals and counts."""
     machine.write("/etc/mcpwrap/policy.yaml", policy)
     machine.as_root("systemctl restart mcpwrap-gate")
 
@@ -116,7 +116,7 @@ def step(machine: Machine, name: str, *, by: str = "bob", **values: Any) -> Any:
 
 @contextmanager
 def meanwhile(machine: Machine, *plan: Step, user: str = "bob") -> Iterator[list[Any]]:
-    """Have an account take steps beside the story; at the end the list has their results."""
+    """Have an account take steps in the background; at the end the list has their results."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.extend(steps(machine, *plan, user=user)))
     thread.start()
@@ -137,12 +137,12 @@ def text_of(answer: dict[str, Any]) -> str:
 
 
 def pending(machine: Machine) -> dict[str, Any]:
-    """Wait for the one question; return the answer of an approver to whom it was shown."""
+    """Wait for the one pending approval; return the answer of an approver to whom it was shown."""
     (one,) = step(machine, "await_pending")
     return {"id": one["id"], "digest": one["digest"], "verdict": "approve"}
 
 
 def decisions(machine: Machine, *filters: str) -> list[dict[str, Any]]:
-    """Return what the audit has, oldest first."""
+    """Return the audit records, oldest first."""
     out = machine.look(f"mcpwrap audit show --json {' '.join(filters)}")
     return [json.loads(line) for line in out.splitlines()]

@@ -1,7 +1,7 @@
 """Durations of the stories, as `make test-all` recorded them on an idle host.
 
-The file decides the order, says how much is left of a run, and says which stories of the fast tier
-are slow. It never makes a test fail.
+The file decides the order, the estimate of the time left of a run, and which stories of the fast
+tier are slow. It never makes a test fail.
 """
 
 import json
@@ -54,7 +54,7 @@ def recorded() -> dict[str, float]:
 
 
 def write(seconds_by_case: dict[str, float]) -> None:
-    """Record what a run of whole rooms took; the cases of other rooms stay as they are."""
+    """Record the durations of a run of whole rooms; the cases of other rooms stay as they are."""
     rooms = {_room_of(case) for case in seconds_by_case}
     others = {case: s for case, s in recorded().items() if _room_of(case) not in rooms}
     merged = others | {case: round(s, 1) for case, s in seconds_by_case.items()}
@@ -62,7 +62,7 @@ def write(seconds_by_case: dict[str, float]) -> None:
 
 
 def expected_s(nodeids: list[str]) -> dict[str, float]:
-    """Return what each of these cases should take."""
+    """Return the expected duration of each case."""
     seconds_by_case = recorded()
     return {nodeid: seconds_by_case.get(case_of(nodeid), UNKNOWN_S) for nodeid in nodeids}
 
@@ -70,7 +70,7 @@ def expected_s(nodeids: list[str]) -> dict[str, float]:
 def sort(items: list[pytest.Item], group_of: Callable[[pytest.Item], str]) -> None:
     """Put the longest group first, so that at the end no process is left alone with a long one.
 
-    Within a group one release comes after the other, and otherwise all stays.
+    Within a group one release comes after the other; otherwise the order stays.
     """
     expected = expected_s([item.nodeid for item in items])
     seconds: dict[str, float] = defaultdict(float)

@@ -10,7 +10,7 @@ from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
 
-# What waits in the sandbox gives up before who waits for its answer.
+# A call in the sandbox times out before the host's wait for its answer.
 GUEST_WAIT_S = pace.WAIT_S / 2
 
 
@@ -28,7 +28,8 @@ def machine_with_internet(suite: str, profile: Profile, config: str) -> Iterator
 def play(session: Session, code: str) -> Any:
     """Evaluate an expression of `guest/outgoing.py` in the sandbox of the probe.
 
-    Its functions wait no longer than GUEST_WAIT_S; `started` keeps what it has started.
+    Its functions wait no longer than GUEST_WAIT_S; `started` keeps the processes that it has
+    started.
     """
     module = "tests.system.guest.outgoing"
     session.ask(
@@ -39,7 +40,7 @@ def play(session: Session, code: str) -> Any:
 
 
 def finished(session: Session, name: str, within_s: float = GUEST_WAIT_S) -> Any:
-    """Wait for the end of what was started under this name; return what it says of itself."""
+    """Wait for the end of the process that was started under this name; return its result."""
     for _ in range(int(within_s / GUEST_WAIT_S) + 1):
         if play(session, f"started[{name!r}].finish({GUEST_WAIT_S})"):
             return play(session, f"started[{name!r}].said()")

@@ -1,4 +1,4 @@
-"""A machine without servers, which stories fill and which is emptied between them."""
+"""Machine without servers, which stories fill and which is emptied between them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ def booted(suite: str) -> Iterator[Machine]:
 
 
 def empty(machine: Machine) -> None:
-    """Remove the configuration and all that root keeps of its servers, as before the first one."""
+    """Remove the configuration and root's files of its servers, as before the first one."""
     found = machine.look(f"ls {CONFIG} {CONF_D}/* 2>/dev/null; true")
     if found:
         machine.as_root(f"rm -f {CONF_D}/*; : > {CONFIG}; mcpwrap apply --purge && rm {CONFIG}")

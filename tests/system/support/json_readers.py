@@ -27,7 +27,7 @@ COMMANDS = {
     for program, ways in _PROGRAMS.items()
     for way in ways
 }
-# What names a tool, a prompt or a resource, below the params.
+# Names of a tool, a prompt or a resource, below the params.
 _NAMES = {
     "tools/call": ("name",),
     "prompts/get": ("name",),
@@ -51,13 +51,13 @@ class Found:
 
     @property
     def params(self) -> dict[str, Json]:
-        """The params; empty if there are none."""
+        """The params, or an empty object."""
         params = self.message.get("params")
         return params if isinstance(params, dict) else {}
 
     @property
     def meaning(self) -> Meaning:
-        """What a policy can judge by, in a form that compares; null is as good as absent."""
+        """Values that a policy can match, in a form that compares; null is equal to absent."""
         arguments = ARGUMENTS_JUDGED.get(_text(self.params.get("name")), ())
         paths = [*_NAMES.get(self.method, ()), *(f"arguments.{path}" for path in arguments)]
         values: list[Json | PathMarker] = [self.message.get("method"), self.message.get("id")]
@@ -67,7 +67,7 @@ class Found:
 
 
 def read_by(machine: Machine, reader: str, messages: Sequence[bytes]) -> list[Found | None]:
-    """Return what a reader finds in each message; None where it refuses one."""
+    """Return each reader's result for each message; None where it refuses one."""
     lines = "".join(f"{message.hex()}\n" for message in messages)
     out = machine.as_user("alice", COMMANDS[reader], stdin=lines).out.splitlines()
     assert len(out) == len(messages), reader
@@ -81,7 +81,7 @@ def _found(line: str) -> Found:
 
 
 def _decoded(described: Json) -> Json:
-    """Return the value of what `guest/readers` prints."""
+    """Return the value that `guest/readers` printed."""
     match described:
         case str():
             return bytes.fromhex(described).decode("utf-8", "backslashreplace")
@@ -106,7 +106,7 @@ def _text(value: Json) -> str:
 
 
 def _comparable(value: Json | PathMarker) -> object:
-    """Return the type beside the value, since True is 1 to Python; of a container the type."""
+    """Return the type with the value, because True equals 1 in Python; of a container the type."""
     match value:
         case None | PathMarker():
             return None

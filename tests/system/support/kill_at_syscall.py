@@ -8,7 +8,7 @@ ROOTS_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
 FORK = "vfork,clone,clone3"  # by which it starts a command: Python and the C library choose
 CHANGES = ("rename", "unlink")
 TRACE = "/root/calls"
-# Without -f: what the commands that it starts do is not looked at.
+# Without -f: calls of the commands that it starts are not traced.
 STRACE = "strace -qq -e signal=none"
 
 
@@ -16,9 +16,9 @@ STRACE = "strace -qq -e signal=none"
 class Call:
     """One system call of a run."""
 
-    kind: str  # as `trace=` of strace has it
+    kind: str  # as in `trace=` of strace
     number: int  # 1 is the first of its kind
-    lines_before: int  # how many lines the program had printed by then
+    lines_before: int  # number of lines that the program had printed by then
 
 
 def calls(machine: Machine, command: str, *, stdin: str = "") -> list[Call]:
@@ -39,9 +39,9 @@ def calls(machine: Machine, command: str, *, stdin: str = "") -> list[Call]:
 
 
 def without_looks(found: list[Call]) -> list[Call]:
-    """Leave out what is started before the first file is changed, but the last of it.
+    """Leave out the commands that are started before the first file is changed, but the last.
 
-    All of them find things as they were, so to be killed at one is to be killed at each.
+    All of them find the machine unchanged, so a kill at one is a kill at each.
     """
     first = next(n for n, call in enumerate(found) if call.kind in CHANGES)
     return found[max(first - 1, 0) :]
@@ -53,7 +53,7 @@ def few(found: list[Call]) -> list[Call]:
 
 
 def kill_at(machine: Machine, call: Call, command: str, *, stdin: str = "") -> list[str]:
-    """Run root's program again, kill it when it is about to do this, and return what it printed."""
+    """Run root's program again, kill it right before this call, and return its output."""
     inject = f"inject={call.kind}:signal=SIGKILL:when={call.number}"
     strace = f"{STRACE} -o /dev/null -e trace={call.kind} -e {inject}"
     done = machine.as_root(f"{strace} {ROOTS_PROGRAM} {command}; echo $?", stdin=stdin)

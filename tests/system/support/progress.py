@@ -10,8 +10,8 @@ from tests.system.support import durations
 
 EVERY_S = 30.0
 LONGEST = 10
-ENOUGH_S = 30.0  # of what stories should take, done, before anything is concluded from it
-IDLE_PACE = 1.5  # of `tests/shared/pace.py`; what takes longer than that is not recorded
+ENOUGH_S = 30.0  # share of the expected time that must be done before anything is concluded from it
+IDLE_PACE = 1.5  # of `tests/shared/pace.py`; slower runs are not recorded
 
 
 class Progress:
@@ -28,11 +28,11 @@ class Progress:
         self._failed = 0
 
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Know what is to come, from the first process that has collected it."""
+        """Take the cases to come from the first process that has collected them."""
         self._expected = self._expected or durations.expected_s(ids)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Know it where there is one process."""
+        """Take the cases where there is one process."""
         if session.items:
             self._expected = durations.expected_s([item.nodeid for item in session.items])
 
@@ -52,7 +52,7 @@ class Progress:
         if self._done:
             self._done_s += self._expected.get(nodeid, 0.0)
         else:
-            self._first_done_s = time.monotonic()  # before it, on a new machine, roots were built
+            self._first_done_s = time.monotonic()  # on a new machine, roots were built before
         self._done.add(nodeid)
 
     def _print(self) -> None:
@@ -73,7 +73,7 @@ class Progress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the longest stories, and record them all where that was asked for."""
+        """Print the longest stories, and record all durations where requested."""
         longest = list(durations.by_story(self._took).items())[:LONGEST]
         if longest:
             terminalreporter.section(f"the {len(longest)} longest stories")
@@ -83,7 +83,7 @@ class Progress:
             terminalreporter.write_line(self._recorded())
 
     def _recorded(self) -> str:
-        """Record the durations where they mean something; say what became of that."""
+        """Record the durations where they are comparable; return the outcome as text."""
         not_run = len(self._expected) - len(self._done)
         if self._failed or not_run or pace.PACE > IDLE_PACE:
             why = f"{self._failed} failed, {not_run} not run, pace {pace.PACE:.1f}"

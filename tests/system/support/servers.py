@@ -44,7 +44,7 @@ inherits_any = ["PROJECT"]
 
 
 def a_server(name: str, settings: str) -> str:
-    """Return a probe under this name, with these settings of ours."""
+    """Return a probe under this name, with these settings."""
     return f"""
 [mcp_servers.{name}]
 command = "/usr/bin/python3"
@@ -54,7 +54,7 @@ args = ["/opt/probe.py"]
 """
 
 
-# For stories of egress: clients that are there, and packages of the registries in bed/origins.
+# For stories of egress: installed clients, and packages of the registries in bed/origins.
 GO_GET = "/opt/mcp/go/get"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 NPM_ENV = {

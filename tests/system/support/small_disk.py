@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from tests.system.bed.machine import Machine
 
-# On the host's disk: the folders of a machine's own are in memory, on which these cannot lie.
+# On the host's disk: a machine's own folders are in memory, which cannot back these file systems.
 IMAGE = "/home/small-disk.img"
-KINDS = {  # by what makes it; the smallest that each makes without being asked twice
+KINDS = {  # by the program that makes it; the smallest size that each makes without a confirmation
     "ext4": (["mke2fs", "-q", "-F", "-t", "ext4", "-m", "5"], "64M"),
     "xfs": (["mkfs.xfs", "-q", "-f"], "300M"),
     "btrfs": (["mkfs.btrfs", "-q", "-f"], "128M"),
@@ -20,9 +20,9 @@ for n in $(seq 0 63); do [ -e /dev/loop$n ] || mknod /dev/loop$n b {_LOOP_MAJOR}
 
 @contextmanager
 def under(machine: Machine, folder: str, kind: str) -> Iterator[None]:
-    """Have a folder on a file system of this kind, with all that is in it, for a time.
+    """Move a folder with its content to a file system of this kind, for the time of the block.
 
-    What has been written there is gone afterwards. What runs meanwhile is the caller's to restart.
+    Data written there is lost afterwards. The caller restarts processes that run meanwhile.
     """
     maker, size = KINDS[kind]
     image = machine.path(IMAGE)
@@ -39,10 +39,10 @@ def under(machine: Machine, folder: str, kind: str) -> Iterator[None]:
 
 
 def fill(machine: Machine, folder: str) -> None:
-    """Take all that is free there, root's reserve too, in bytes of ever smaller pieces."""
+    """Fill all free space there, root's reserve too, in pieces of ever fewer bytes."""
     assert machine.call("greed", "fill_up", f"{folder}/.fill") == "No space left on device"
 
 
 def empty(machine: Machine, folder: str) -> None:
-    """Give it back."""
+    """Free the space."""
     machine.look(f"rm -f {folder}/.fill*; sync -f {folder}")

@@ -1,9 +1,9 @@
 """Machines that stories share: booted once for all modules that name the same one.
 
-A module says `STAGE = vault.booted`: a function of a release that boots and prepares a
-machine, for the time of a `with` block. It may yield the machine, or an object that has it as its
-attribute `machine`. Modules with one stage run one after the other in one process, and a story
-leaves the machine as it found it; a story that cannot asks `boot` for a machine of its own.
+A module declares `STAGE = vault.booted`: a function of a release that boots and prepares a machine,
+for the time of a `with` block. It may yield the machine, or an object that has it as its attribute
+`machine`. Modules with one stage run one after the other in one process, and a story leaves the
+machine as it found it; a story that cannot requests a machine of its own by `boot`.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Stages:
         self._stack = ExitStack()
 
     def lend(self, make: Make, *values: Any) -> Any:
-        """Return what `make(*values)` prepares; another stage that is up is taken down first."""
+        """Return the result of `make(*values)`; another stage that is up is ended first."""
         key = (make, *values)
         if key != self._key or self.is_spoiled:
             self.take_down()

@@ -10,8 +10,8 @@ from tests.system.bed.roots import SUITES
 
 FAST, ALL = TIERS = ("fast", "all")
 
-# For what is decided by our own code alone, which is the same on each release: neither by systemd,
-# nft or Squid, nor by what their versions print.
+# For stories whose result depends on our own code only, which is the same on each release: not on
+# systemd, nft or Squid, nor on the output of their versions.
 ON_ONE_RELEASE = pytest.mark.parametrize("suite", SUITES[:1], indirect=True)
 
 
@@ -31,7 +31,7 @@ def only_in_test_all(reason: str) -> pytest.MarkDecorator:
 
 
 def is_fast(item: pytest.Item) -> bool:
-    """Say whether the fast tier has this case."""
+    """Return whether the fast tier has this case."""
     if item.get_closest_marker("only_in_test_all"):
         return False
     suite = suite_of(item)
@@ -48,7 +48,7 @@ def suite_of(item: pytest.Item) -> str | None:
 
 
 def _runs_also_on(item: pytest.Item, suite: str) -> bool:
-    """Say whether the story of this case is not for one other release alone."""
+    """Return whether the story of this case may run on this release."""
     pinned = [
         mark.args[1]
         for mark in item.iter_markers("parametrize")

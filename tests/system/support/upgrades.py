@@ -21,9 +21,9 @@ expose = "http"
 
 
 def breaks_each_session_once(machine: Machine, command: str) -> None:
-    """Run a command as root while agents of alice's use the servers above, by stub and by HTTP.
+    """Run a command as root while agents of alice use the servers above, by stub and by HTTP.
 
-    Each has to end with a session that lives, after one that was broken, and without a refusal.
+    Each agent must end with a live session, after one that was broken, and without a refusal.
     """
     listener = f"/var/lib/mcpwrap/http/two.{machine.uid_of('alice')}.json"
     places = [[json.loads(machine.read(listener))["address"], PORT]]

@@ -15,12 +15,12 @@ from tests.system.bed.session import Session
 from tests.system.guest import search
 from tests.system.support.servers import NODE_MODULES
 
-# With what JSON, base64 and URLs each write in a way of their own.
+# With characters that JSON, base64 and URLs each encode in a way of their own.
 TOKEN = f'tok-{secrets.token_hex(16)}/+ "ü&'
 KEY = f"key-{secrets.token_hex(16)}"
 FILE = "".join(f"{secrets.token_hex(24)}\n" for _ in range(3))
 OTHERS = f"others-{secrets.token_hex(16)}"
-DECOY = f"decoy-{secrets.token_hex(16)}"  # no secret: it lies where everybody finds it
+DECOY = f"decoy-{secrets.token_hex(16)}"  # not a secret: it is where any person finds it
 VALUES = {
     ("vault", "TOKEN"): TOKEN,
     ("vault", "KEY"): KEY,
@@ -96,23 +96,23 @@ def sealed(name: str, key: str) -> str:
 
 
 def stop(machine: Machine, *names: str) -> None:
-    """End wrappers: the next session starts them anew. The gate too, which would hold it back."""
+    """Stop wrappers, which the next session starts, and the gate, whose backoff would refuse it."""
     units = " ".join(f"mcpwrap@{name}.service" for name in names)
     machine.as_root(f"{GATE_IS_UP}; systemctl stop {units} mcpwrap-gate.service")
 
 
 def digest(value: str) -> str:
-    """Return what DIGEST says of a server that has this value."""
+    """Return the result of DIGEST for a server that has this value."""
     return hashlib.sha256(value.encode()).hexdigest()
 
 
 def has(session: Session, value: str) -> bool:
-    """Say whether the server of this session has this value for its token."""
+    """Return whether the server of this session has this value for its token."""
     return bool(session.evaluate(DIGEST) == digest(value))
 
 
 def gives(machine: Machine, name: str, value: str) -> bool:
-    """Say whether a server that is started now has this value for its token."""
+    """Return whether a server that is started now has this value for its token."""
     stop(machine, name)
     with machine.session(name) as session:
         return has(session, value)
@@ -125,7 +125,7 @@ def question(machine: Machine, *values: str) -> tuple[int, float, list[str]]:
 
 
 def places_of(machine: Machine, *values: str, user: str = "root") -> list[list[str]]:
-    """Return for each value where a person finds it."""
+    """Return the places at which a person finds each value."""
     found: list[list[str]] = machine.call(
         "search", "places", *question(machine, *values), user=user
     )
@@ -133,7 +133,7 @@ def places_of(machine: Machine, *values: str, user: str = "root") -> list[list[s
 
 
 def places_by(machine: Machine, account: str, *values: str) -> list[list[str]]:
-    """Return for each value where this account of the system's finds it."""
+    """Return the places at which this account of the system finds each value."""
     search = machine.guest_command("search", "places", *question(machine, *values))
     unit = f"systemd-run --quiet --wait --pipe --uid={account} --gid={account}"
     found: list[list[str]] = json.loads(machine.as_root(f"{unit} {search}").out)
@@ -141,7 +141,7 @@ def places_by(machine: Machine, account: str, *values: str) -> list[list[str]]:
 
 
 def expect_refused(machine: Machine, name: str, why: str) -> None:
-    """Start a server in vain: agent and journal are told the reason, and nobody a value."""
+    """Start a server in vain: agent and journal get the reason, and neither gets a value."""
     stop(machine, name)
     machine.announce(rf"mcpwrap@{name}\.service")
     cursor = machine.look("journalctl -n 0 --show-cursor -q")
@@ -161,7 +161,7 @@ def expect_refused(machine: Machine, name: str, why: str) -> None:
 
 
 def _await_failure(machine: Machine, unit: str) -> dict[str, str]:
-    """Wait until systemd has noted the end of a unit: the agent is told a moment before."""
+    """Wait until systemd has noted the end of a unit: the agent gets the error a moment before."""
     give_up_at = time.monotonic() + pace.WAIT_S
     while True:
         shown = machine.show(unit, "MainPID", "ActiveState", "StatusText")

@@ -251,7 +251,7 @@ LATE = """
 
 
 def copy_of_the_tree(target: Path) -> None:
-    """Copy what git knows, and what it would add."""
+    """Copy the files that git tracks, and those that it would add."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=TOP, check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
@@ -264,7 +264,7 @@ def mutate(tree: Path, mutant: Mutant) -> None:
     """Change the one place.
 
     Raises:
-        ValueError: the text is not there once, so the table above is out of date.
+        ValueError: the text is not there exactly once, so the table above is out of date.
     """
     file = tree / mutant.file
     text = file.read_text()
@@ -289,7 +289,7 @@ def noticed_by(mutant: Mutant) -> str:
 
 
 def main(names: list[str]) -> int:
-    """Try those whose name has one of these words; all without any."""
+    """Run the mutants whose name has one of these words; all without any."""
     missed = 0
     for mutant in MUTANTS:
         if names and not any(name in mutant.name for name in names):

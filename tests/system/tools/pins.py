@@ -1,7 +1,7 @@
 """`make pins`: write pip's packages to tests/constraints.txt. RUNS AS ROOT on the test host.
 
-What is shipped stays as packaging/site.txt has it, and what is named with a version in
-tests/requirements.txt or in a recipe of the bed stays named there; the rest is the newest.
+Shipped packages stay as in packaging/site.txt, and packages with a version in
+tests/requirements.txt or in a recipe of the bed stay at that version; the rest is the newest.
 """
 
 import re
@@ -20,7 +20,7 @@ HEADER = """\
 
 
 def main() -> None:
-    """Build what asks pip, read what came, and write it down."""
+    """Build all roots that use pip, read the installed packages, and write them down."""
     roots.need_root("make pins")
     shipped = pins(TOP / "packaging/site.txt")
     named = {"mcpwrap", "pip"}
@@ -44,12 +44,12 @@ def normalized(name: str) -> str:
 
 
 def brought() -> Iterator[tuple[str, str]]:
-    """Yield name and version of all that pip installed. Of two releases the older one's is last."""
+    """Yield name and version of every package that pip installed, the older release's last."""
     yield from _in_folder(TOP / ".venv")
     for suite in reversed(roots.SUITES):
         yield from _in_folder(roots.ensure(roots.run_root(suite)).path / "opt/mcp")
         yield from _in_folder(roots.ensure(roots.browser_root(suite)).path / "opt/browser")
-    # Last, for its setuptools: that of the others came with Python.
+    # Last, for its setuptools: that of the other roots came with Python.
     for suite in reversed(roots.SUITES):
         for wheel in (roots.ensure(roots.trial_root(suite)).path / "opt/trial/wheels").iterdir():
             name, version, *_ = wheel.name.split("-")

@@ -19,7 +19,7 @@ STORY = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: a promise, and the stories that act it out."""
+    """Row of a table: a promise, and the stories that prove it."""
 
     page: str
     line: int
@@ -63,7 +63,7 @@ def collected_cases(tier: str) -> set[str]:
     """Return the ids of the cases that pytest runs in a tier.
 
     Raises:
-        RuntimeError: pytest cannot collect them, with what it printed.
+        RuntimeError: pytest cannot collect them, with its output.
     """
     argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--tier={tier}", str(SYSTEM)]
     done = subprocess.run(argv, cwd=TOP, capture_output=True, text=True)

@@ -41,7 +41,7 @@ PROGRAMS = (
     f"{NODE} {NPM}/typescript_2.mjs",
     f"env PYTHONPATH={BED_AT} python3 -m tests.system.guest.messages.agents",
 )
-# What the servers find each time: pages, files, and repositories with a change.
+# Data that the servers find each time: pages, files, and repositories with a change.
 PREPARE = f"""
 rm -rf data && mkdir -p recorded pages data/files && cd data
 printf '<title>Seite</title><h1>Über uns</h1><p>Ein Satz.' > {HOME}/pages/index.html
@@ -55,7 +55,7 @@ done
 
 
 def main() -> None:
-    """Boot a machine, play all conversations there, and write what was recorded."""
+    """Boot a machine, run all conversations there, and write the recordings."""
     roots.need_root("make messages")
     with installed.bare_agents_machine(SUITE) as machine:
         prepare(machine)
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def prepare(machine: Machine) -> None:
-    """Make alice, and serve pages to her alone; Node finds its libraries beside a program."""
+    """Make alice, and serve pages to her only; Node finds its libraries next to a program."""
     machine.add_person("alice")
     machine.as_root(f"cp {GUEST}/*.mjs {NPM}")
     machine.as_user("alice", PREPARE)

@@ -46,7 +46,7 @@ def exit_status(run: Run, judgement: Judgement) -> int:
 
 
 def _run(bed: Machine, wanted: Wanted, began_s: float) -> Run:
-    """Return what is to be said of the run beside its judgement."""
+    """Return the notes on the run beside its judgement."""
     verify = bed.look("mcpwrap audit verify 2>&1; echo $?").splitlines()
     found = bed.look(f"{JOURNAL} --output-fields={FIELDS}")
     journal = [json.loads(line) for line in found.splitlines()]
@@ -71,7 +71,7 @@ def _memory(samples: Sequence[dict[str, object]], began_s: float) -> str:
         assert isinstance(at_s, float)
         assert isinstance(by_name, dict)
         for name, size_bytes in by_name.items():
-            if name != "servers":  # not ours
+            if name != "servers":  # not mcpwrap's
                 series.setdefault(name, []).append((at_s - began_s, size_bytes / 1024**2))
     return chart.lines("Memory by daemon (proportional set size)", "MiB", series)
 

@@ -1,1 +1,1 @@
-"""RUNS AS ROOT in a network namespace of its own: the hosts that machines of the bed can reach."""
+"""Hosts that machines of the bed can reach. RUNS AS ROOT in a network namespace of its own."""

@@ -63,7 +63,7 @@ def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
 def note_request(
     method: str, path: str, host: str, version: str, headers: Sequence[str] = ()
 ) -> None:
-    """Write a request down with the connection that it came by."""
+    """Record a request with its connection."""
     connection = CONNECTION.get()
     place = (connection.address, connection.port, connection.sni)
     connection.requests.append(Request(*place, method, path, host, version, list(headers)))

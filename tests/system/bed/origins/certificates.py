@@ -1,4 +1,4 @@
-"""Certificate authority of one run, and a certificate for each name that a client asks for."""
+"""Certificate authority of one run, and a certificate for each name that a client requests."""
 
 import datetime as dt
 import ssl
@@ -23,7 +23,7 @@ class Certificates:
 
     @property
     def ca_pem(self) -> str:
-        """The certificate of the authority."""
+        """Certificate of the authority."""
         return self._authority.cert_pem.bytes().decode()
 
     def _choose(

@@ -32,14 +32,14 @@ class Forward(asyncio.Protocol):
             made.write(data)
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on."""
+        """Forward it."""
         if self._other:
             self._other.write(data)
         else:
             self._before.append(data)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """End the other connection too."""
+        """Close the other connection too."""
         if self._other:
             self._other.close()
         elif self._connecting:

@@ -1,4 +1,4 @@
-"""HTTP/2 server for the one host that speaks it: each answer has the request's method and path."""
+"""HTTP/2 server for the one host that has HTTP/2: a response has the request's method and path."""
 
 import asyncio
 import json
@@ -19,14 +19,14 @@ class Http2(asyncio.Protocol):
         self._h2 = H2Connection(config)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet."""
+        """Send the connection preface."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._h2.initiate_connection()
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Answer what is complete."""
+        """Answer each complete request."""
         try:
             for event in self._h2.receive_data(data):
                 if isinstance(event, RequestReceived):

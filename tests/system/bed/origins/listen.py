@@ -31,7 +31,7 @@ class Listeners:
             asyncio.get_running_loop().add_reader(sock, self._accept, sock)
 
     def accept(self) -> None:
-        """Accept every connection that waits."""
+        """Accept every waiting connection."""
         for sock in self._sockets:
             self._accept(sock)
 
@@ -51,13 +51,13 @@ class Listeners:
 
     async def _serve(self, sock: socket.socket, connection: Connection) -> None:
         CONNECTION.set(connection)
-        # What a client does wrong or leaves undone ends its own connection.
+        # A client's error or missing step ends its own connection.
         with suppress(OSError, EOFError):
             await self._serve_by_port[connection.port](sock)
 
 
 def plain(address: str) -> str:
-    """Return an IPv4 address as such: the sockets are IPv6's, for both."""
+    """Return an IPv4 address as such: the sockets are IPv6 sockets for both families."""
     return address.removeprefix("::ffff:")
 
 
@@ -90,7 +90,7 @@ class AfterTls(asyncio.Protocol):
 
 
 def by_port(certificates: Certificates, app: Protocol, known: names.Names) -> dict[int, Serve]:
-    """Return what each port speaks."""
+    """Return the protocol of each port."""
     loop = asyncio.get_running_loop()
 
     async def http(sock: socket.socket) -> None:
@@ -114,7 +114,7 @@ def by_port(certificates: Certificates, app: Protocol, known: names.Names) -> di
 
 
 async def _echo(sock: socket.socket) -> None:
-    """Say which host this is, then return what comes."""
+    """Send the connection's address and port, then echo."""
     connection = CONNECTION.get()
     reader, writer = await asyncio.open_connection(sock=sock)
     with closing(writer):

@@ -1,7 +1,7 @@
 """Main program of the bed's internet: a command a line, each answered with the recorded traffic.
 
 It ends when its input does. `internet.py` starts it in a network namespace that has no interface
-yet; the sockets hear every address, and those come later.
+yet; the sockets listen on every address, also on those that are added later.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from tests.system.bed.origins.listen import Listeners, by_port
 from tests.system.bed.origins.names import Names
 from tests.system.bed.origins.record import AddName, AddPointer, Command, Forget, Report, Seen
 
-# Turns of the loop after which what had arrived has been read: a hello, a request.
+# Turns of the loop after which all data that had arrived has been read: a hello, a request.
 TURNS = 10
 
 
 def say(line: bytes) -> None:
-    """Answer the host."""
+    """Send a reply to the host."""
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 
@@ -58,7 +58,7 @@ async def serve(tasks: asyncio.TaskGroup) -> None:
 
 
 def carry_out(command: Command, seen: Seen, known: Names) -> None:
-    """Do what the host says."""
+    """Carry out a command of the host."""
     match command:
         case Report():
             pass
@@ -71,7 +71,7 @@ def carry_out(command: Command, seen: Seen, known: Names) -> None:
 
 
 async def main() -> None:
-    """Serve, and end connections that are still open."""
+    """Serve, then close connections that are still open."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     async with asyncio.TaskGroup() as tasks:

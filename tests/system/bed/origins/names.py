@@ -1,4 +1,4 @@
-"""DNS server that answers for its own names alone, and records each query."""
+"""DNS server that answers only for its own names, and records each query."""
 
 import asyncio
 import ipaddress
@@ -35,7 +35,7 @@ class Names:
             self.add_pointer(AddPointer(address, name))
 
     def add(self, entry: AddName) -> None:
-        """Add a name, or put other values in its place."""
+        """Add a name, or replace its values."""
         self._by_name[entry.name] = entry
         self._asked = {asked for asked in self._asked if asked[0] != entry.name}
 
@@ -48,7 +48,7 @@ class Names:
         """Return the answer to a query.
 
         Raises:
-            dns.exception.DNSException: it is not one.
+            dns.exception.DNSException: it is not a query.
         """
         query = dns.message.from_wire(wire)
         name = query.question[0].name.to_text(omit_final_dot=True).lower()
@@ -121,7 +121,7 @@ async def serve_tcp(
 
 
 def udp_socket() -> socket.socket:
-    """Return a socket that hears what is sent to the DNS port of any address."""
+    """Return a socket that receives packets for the DNS port of any address."""
     sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
@@ -133,7 +133,7 @@ def udp_socket() -> socket.socket:
 
 
 def answer_udp(names: Names, sock: socket.socket) -> None:
-    """Answer each query that has come, from the address that it was sent to."""
+    """Answer each received query, from the address that it was sent to."""
     while True:
         try:
             wire, ancillary, _, peer = sock.recvmsg(65535, 256)

@@ -1,7 +1,7 @@
 """Remote MCP server that does what a test names, much of it wrong: /odd and all paths below.
 
-At /odd the name of the tool says what it does; at /odd/NAME all that is posted is answered so. The
-old transport of 2024-11-05 is at /odd/old. Each request is written down with its headers and body.
+At /odd the name of the tool selects the behaviour; /odd/NAME answers every POST in that way. The
+old transport of 2024-11-05 is at /odd/old. Each request is recorded with its headers and body.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Asked:
     left: list[str]
 
     def result(self, text: str) -> Json:
-        """Return the answer with this text."""
+        """Return the response with this text."""
         content = [{"type": "text", "text": text}]
         return {"jsonrpc": "2.0", "id": self.id, "result": {"content": content}}
 
@@ -66,7 +66,7 @@ async def refuse(asked: Asked) -> web.StreamResponse:
 
 
 async def tell_all(asked: Asked) -> web.StreamResponse:
-    """Fail, and say in each place what was sent as a credential."""
+    """Fail, and repeat the credential of the request in each part of the response."""
     given = asked.request.headers.get("Authorization", "none")
     headers = {"X-Told": given, "WWW-Authenticate": f'Bearer realm="{given}"'}
     kind, body = "text/plain", f"what was {given} for?"
@@ -79,7 +79,7 @@ async def tell_all(asked: Asked) -> web.StreamResponse:
 
 
 async def tell(asked: Asked) -> web.StreamResponse:
-    """Succeed, and say what was sent as a credential."""
+    """Succeed, and return the credential of the request."""
     return web.json_response(asked.result(asked.request.headers.get("Authorization", "none")))
 
 
@@ -175,7 +175,7 @@ class Odd:
         return web.json_response(self._answer(message, session), headers=headers)
 
     async def _note(self, request: web.Request) -> str:
-        """Write a request down, and return its body."""
+        """Record a request, and return its body."""
         body = await request.text()
         headers = [(name.lower(), value) for name, value in request.headers.items()]
         call = Call(request.host, request.method, request.path_qs, headers, body)
@@ -183,7 +183,7 @@ class Odd:
         return body
 
     async def _other(self, request: web.Request) -> web.StreamResponse:
-        """Answer a GET with what `announce` announces, and end a session."""
+        """Answer a GET with the notifications of `announce`, and end a session."""
         session = request.headers.get(SESSION, "")
         if session not in self._by_session:
             return web.Response(status=404 if session else 405)
@@ -198,7 +198,7 @@ class Odd:
         return session
 
     def _answer(self, message: Json, session: str) -> Json:
-        """Return the usual answer."""
+        """Return the usual response."""
         params, held = message.get("params", {}), {"ttlMs": 0, "cacheScope": "private"}
         capabilities: Json = {"tools": {}, "logging": {}}
         result: Json = {}
@@ -226,7 +226,7 @@ class Odd:
     async def _send_all(
         self, request: web.Request, session: str, first: bytes = b""
     ) -> web.StreamResponse:
-        """Send what there is for a session, until it ends or nobody listens."""
+        """Send the messages of a session, until it ends or its client disconnects."""
         response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         await response.write(first or b": welcome\n\n")
@@ -237,9 +237,9 @@ class Odd:
                 await response.write(event(said))
         return response
 
-    # ------------------------------------------------------------------ the transport of 2024-11-05
+    # ------------------------------------------------------------------ transport of 2024-11-05
     async def begin_old(self, request: web.Request) -> web.StreamResponse:
-        """Say where to post, then what is answered to it."""
+        """Send the URL for posts, then the responses to them."""
         await self._note(request)
         session = self._begin()
         where = "https://other.test" if request.match_info["how"] else ""
@@ -247,7 +247,7 @@ class Odd:
         return await self._send_all(request, session, first.encode())
 
     async def post_old(self, request: web.Request) -> web.StreamResponse:
-        """Take a message, and answer it on the stream."""
+        """Receive a message, and answer it on the stream."""
         message = json.loads(await self._note(request))
         session = request.query.get("session", "")
         if session not in self._by_session:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.system.bed.origins.odd import Asked
 
 STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
-LOOK_EVERY_S = 0.05  # whether who listens is still there
+LOOK_EVERY_S = 0.05  # whether the client is still connected
 MIB = 1024 * 1024
 
 
@@ -24,12 +24,12 @@ def event(message: dict[str, Any]) -> bytes:
 
 
 def has_left(request: web.Request) -> bool:
-    """Say whether the client of a request is gone."""
+    """Return whether the client of a request has disconnected."""
     return request.transport is None or request.transport.is_closing()
 
 
 async def until_left(asked: "Asked", seconds: float) -> None:
-    """Wait for so long; write it down if the client leaves before."""
+    """Wait for this time; record it if the client disconnects before."""
     ends_at = asyncio.get_running_loop().time() + seconds
     while (left := ends_at - asyncio.get_running_loop().time()) > 0:
         await asyncio.sleep(min(LOOK_EVERY_S, left))
@@ -45,7 +45,7 @@ async def _begin(asked: "Asked", **headers: str) -> web.StreamResponse:
 
 
 async def events(asked: "Asked") -> web.StreamResponse:
-    """Send `n` notifications and the answer."""
+    """Send `n` notifications and the response."""
     response = await _begin(asked)
     for number in range(int(asked.arguments["n"])):
         await response.write(event(asked.tell(number)))
@@ -54,7 +54,7 @@ async def events(asked: "Asked") -> web.StreamResponse:
 
 
 async def clock(asked: "Asked") -> web.StreamResponse:
-    """Send `n` notifications that say when they were sent, `interval_s` apart, and the answer."""
+    """Send `n` notifications with their send times, `interval_s` apart, and the response."""
     response = await _begin(asked)
     for number in range(int(asked.arguments["n"])):
         message = asked.tell(number)
@@ -71,7 +71,7 @@ async def dies(asked: "Asked") -> web.StreamResponse:
     for number in range(int(asked.arguments["n"])):
         await response.write(event(asked.tell(number)))
     await response.write(event(asked.result("never whole"))[:-20])
-    # Until all is out: what is cut off then is that one event.
+    # Until all is sent: then only that one event is cut off.
     await asyncio.sleep(LOOK_EVERY_S)
     assert asked.request.transport is not None
     asked.request.transport.abort()
@@ -79,7 +79,7 @@ async def dies(asked: "Asked") -> web.StreamResponse:
 
 
 async def idle(asked: "Asked") -> web.StreamResponse:
-    """Send a notification, nothing for `seconds`, then the answer."""
+    """Send a notification, nothing for `seconds`, then the response."""
     response = await _begin(asked)
     await response.write(event(asked.tell(0)))
     await until_left(asked, float(asked.arguments["seconds"]))
@@ -88,7 +88,7 @@ async def idle(asked: "Asked") -> web.StreamResponse:
 
 
 async def drip(asked: "Asked") -> web.StreamResponse:
-    """Begin an answer in JSON with `n` blanks, each `interval_s` after what was before it."""
+    """Begin a response in JSON with `n` blanks, each `interval_s` after the data before it."""
     response = await _begin(asked, **{"Content-Type": "application/json"})
     for _ in range(int(asked.arguments["n"])):
         await until_left(asked, float(asked.arguments["interval_s"]))
@@ -98,7 +98,7 @@ async def drip(asked: "Asked") -> web.StreamResponse:
 
 
 async def pieces(asked: "Asked") -> web.StreamResponse:
-    """Send events in the ways that the format allows, a byte at a time."""
+    """Send events in each form that the format allows, a byte at a time."""
     response = await _begin(asked)
     first = json.dumps(asked.tell(0), indent=1, ensure_ascii=False)
     lines = "".join(f"data: {line}\r\n" for line in first.split("\n"))
@@ -112,7 +112,7 @@ async def pieces(asked: "Asked") -> web.StreamResponse:
 
 
 async def gzip(asked: "Asked") -> web.StreamResponse:
-    """Answer compressed, by the way that `as` says: json or events."""
+    """Send a compressed response, in the format of `as`: json or events."""
     answer = asked.result("unpacked")
     if asked.arguments.get("as") != "events":
         return await _packed(asked, [json.dumps(answer).encode()], "application/json")
@@ -129,7 +129,7 @@ async def _packed(asked: "Asked", parts: list[bytes], kind: str) -> web.StreamRe
 
 
 async def bomb(asked: "Asked") -> web.StreamResponse:
-    """Answer with `mib` of blanks, which are a thousandth of that on the way."""
+    """Answer with `mib` of blanks, which take a thousandth of that in transit."""
     response = await _begin(
         asked, **{"Content-Encoding": "gzip", "Content-Type": "application/json"}
     )
@@ -137,7 +137,7 @@ async def bomb(asked: "Asked") -> web.StreamResponse:
     with suppress(ConnectionResetError):
         for _ in range(int(asked.arguments["mib"])):
             await response.write(packer.compress(b" " * MIB))
-            await asyncio.sleep(0)  # others are served too
+            await asyncio.sleep(0)  # other clients are served meanwhile
             if has_left(asked.request):
                 return response
         answer = json.dumps(asked.result("unpacked")).encode()

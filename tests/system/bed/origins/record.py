@@ -9,7 +9,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTP request, of any method and to any host."""
+    """HTTP request, of any method and to any host."""
 
     address: str
     port: int
@@ -23,7 +23,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """An HTTP post to a team's webhook."""
+    """HTTP POST to a team's webhook."""
 
     host: str
     signature: str  # of the header Mcpwrap-Signature
@@ -43,19 +43,19 @@ class Call:
 
 @dataclass(slots=True)
 class Connection:
-    """A TCP connection that was accepted, also if nothing came on it."""
+    """Accepted TCP connection, also if it carried no data."""
 
-    address: str  # the one it was made to
+    address: str  # its destination
     port: int
     source: str
-    sni: str | None = None  # the name in the hello of TLS
+    sni: str | None = None  # the server name in the TLS ClientHello
     requests: list[Request] = field(default_factory=list)
     posts: list[Post] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A DNS query: the name in lower case, without the last dot."""
+    """DNS query: the name in lower case, without the last dot."""
 
     name: str
     type: str
@@ -66,7 +66,7 @@ class Query:
 class Packet:
     """First packet of a flow, as it came from the machine."""
 
-    protocol: str  # "tcp", "udp", "icmp", or "ip-132" and its like
+    protocol: str  # "tcp", "udp", "icmp", or for example "ip-132"
     source: str
     address: str
     port: int
@@ -83,7 +83,7 @@ class Seen:
     left: list[str] = field(default_factory=list)  # paths whose client did not wait for the end
 
     def clear(self) -> None:
-        """Forget it."""
+        """Clear the records."""
         for entries in (self.connections, self.queries, self.packets, self.calls, self.left):
             entries.clear()
 
@@ -102,7 +102,7 @@ class AddName(msgspec.Struct, tag=True):
     name: str
     values: Sequence[str]
     then: Sequence[str] = ()
-    ttl_s: int = 3600  # longer than a story that leans on what Squid has kept
+    ttl_s: int = 3600  # longer than any story that depends on Squid's cache
 
 
 class AddPointer(msgspec.Struct, tag=True):
@@ -114,5 +114,5 @@ class AddPointer(msgspec.Struct, tag=True):
 
 Command = Report | Forget | AddName | AddPointer
 
-# The connection that the running code serves. asyncio hands it on to tasks and callbacks.
+# Connection that the running code serves. asyncio copies it to tasks and callbacks.
 CONNECTION: ContextVar[Connection] = ContextVar("connection")

@@ -1,4 +1,4 @@
-"""A registry of npm and one of PyPI, each with one package: bed-echo, an MCP server of one tool."""
+"""Registries of npm and PyPI, each with one package: bed-echo, an MCP server of one tool."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ METADATA = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n"
 
 
 def files() -> dict[str, bytes]:
-    """Return what the two hosts serve, by host and path."""
+    """Return the files of the two hosts, by host and path."""
     tarball, wheel = _tarball(), _wheel()
     npm, pypi = internet_map.NPM, internet_map.PYPI
     digest = hashlib.sha256(wheel).hexdigest()
@@ -57,7 +57,7 @@ def _tarball() -> bytes:
 
 
 def _wheel() -> bytes:
-    """A wheel as PEP 427 has it; no hash is asked for of the file that lists the hashes."""
+    """A wheel as in PEP 427, which requires no hash of the file that lists the hashes."""
     members = {
         "bed_echo.py": (HERE / "echo_server.py").read_bytes(),
         f"{DIST_INFO}/METADATA": METADATA.encode(),

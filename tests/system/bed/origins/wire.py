@@ -1,4 +1,4 @@
-"""Packet capture of all that leaves the machine: a leak shows even where nothing listens."""
+"""Packet capture of all traffic that leaves the machine: a leak shows even without a listener."""
 
 import ipaddress
 import socket
@@ -24,7 +24,7 @@ def open_wire() -> socket.socket:
 
 
 def read_wire(wire: socket.socket, packets: list[Packet]) -> None:
-    """Write down what has come and begins something."""
+    """Record received packets that begin a flow."""
     while True:
         try:
             data, (_, _, direction, *_) = wire.recvfrom(HEADERS_BYTES)
@@ -35,7 +35,7 @@ def read_wire(wire: socket.socket, packets: list[Packet]) -> None:
 
 
 def parse(data: bytes) -> Packet | None:
-    """Return what a packet begins; nothing if it goes on with something, or keeps the link up."""
+    """Return the flow that a packet begins; nothing for later ones, and for the link's upkeep."""
     if len(data) < 20 or data[0] >> 4 not in (4, 6):
         return None
     if data[0] >> 4 == 4:
@@ -61,7 +61,7 @@ def _skip_extensions(number: int, payload: bytes) -> tuple[int, bytes]:
 
 
 def _begins(number: int, payload: bytes) -> tuple[str, int] | None:
-    """Return protocol and port; nothing for what answers, acknowledges or looks for neighbours."""
+    """Return protocol and port; nothing for answers, acknowledgements and neighbour discovery."""
     match number:
         case 6:
             flags = payload[13] if len(payload) > 13 else SYN

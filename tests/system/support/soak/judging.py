@@ -19,8 +19,8 @@ GOOD = frozenset({"answered", "refused"})
 class Recovery:
     """Time from a fault until a call works in a session that began after it.
 
-    `first_s` is of any kind of session that needs what the fault took away: what is waited for is
-    ours. `all_s` is of the slowest kind that it broke: their servers all start at once.
+    `first_s` is of any kind of session that needs what the fault took away: this wait is mcpwrap's
+    own. `all_s` is of the slowest kind that it broke: their servers all start at once.
     """
 
     fault: str
@@ -36,19 +36,19 @@ class Judgement:
     faults: Sequence[Done]
     explained: Sequence[tuple[Call, Done]]
     unexplained: Sequence[Call]
-    problems: Sequence[Done]  # faults that could not be done, or whose end went wrong
+    problems: Sequence[Done]  # faults that could not be injected, or whose end failed
     recoveries: Sequence[Recovery]
     recorded: int
     lost: Sequence[Call]
 
     @property
     def is_good(self) -> bool:
-        """Nothing is left that has no explanation, and no record is lost."""
+        """Return whether no failure is unexplained, and no record is lost."""
         return not (self.unexplained or self.lost or self.problems)
 
 
 def concerns(fault: Done, kind: str) -> bool:
-    """Say whether a fault takes away what this kind of session needs."""
+    """Return whether a fault takes away what this kind of session needs."""
     is_of_victim = fault.victim in {EACH, KINDS[kind].server}
     return fault.is_done and is_of_victim and bool(FAULTS[fault.fault].takes & KINDS[kind].needs)
 
@@ -98,7 +98,7 @@ def recovery(fault: Done, calls: Sequence[Call]) -> Recovery | None:
 
 
 def judged(calls: Sequence[Call], faults: Sequence[Done], recorded: Iterable[str]) -> Judgement:
-    """Return what a run has shown. `recorded` are the marks that the audit has."""
+    """Return the result of a run. `recorded` are the marks in the audit."""
     explained: list[tuple[Call, Done]] = []
     unexplained: list[Call] = []
     by_kind = {kind: [call for call in calls if call.kind == kind] for kind in KINDS}

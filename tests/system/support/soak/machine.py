@@ -97,7 +97,7 @@ CONFIG = (
 
 @contextmanager
 def prepared(suite: str, profile: Profile) -> Iterator[Machine]:
-    """Boot a machine with all that the load needs."""
+    """Boot a machine with everything that the load needs."""
     with installed.booted(suite, profile) as machine:
         for name in ("alice", "bob"):
             machine.add_person(name, groups="mcpwrap")
@@ -114,7 +114,7 @@ def prepared(suite: str, profile: Profile) -> Iterator[Machine]:
 
 
 def _small_audit(machine: Machine) -> None:
-    """Have the audit on a file system that a fault can fill."""
+    """Move the audit to a file system that a fault can fill."""
     units = "mcpwrap-gate.socket mcpwrap-gate.service"
     machine.look(
         f"set -e; systemctl stop {units}; cp -a {AUDIT} /run/audit;"
@@ -140,10 +140,10 @@ def begin(machine: Machine) -> None:
 
 
 def _await_first_calls(machine: Machine) -> None:
-    """Wait until each kind of session has worked; which of those that contend comes first is open.
+    """Wait until each kind of session has worked; the order of contending ones is not fixed.
 
     Raises:
-        TimeoutError: one does not, with what became of its calls.
+        TimeoutError: one does not, with the outcome of its calls.
     """
     give_up_at = time.monotonic() + BEGIN_S * pace.PACE
     missing = {name for name, kind in KINDS.items() if not kind.is_contended}
@@ -166,17 +166,17 @@ def play(machine: Machine, schedule: list[Planned]) -> float:
 
 
 def end(machine: Machine) -> None:
-    """Have the load come to its end: each session ends after the call that it is at."""
+    """End the load: each session ends after its present call."""
     machine.write(f"{FOLDER}/stop", "")
 
 
 def _start(machine: Machine, unit: str, user: str, argv: list[str], path: str = BED_AT) -> None:
-    """Start a unit that is begun anew when it is killed; what it started is not killed with it."""
+    """Start a unit that restarts when it is killed; its children are not killed with it."""
     more = ["Restart=on-abnormal", "RestartSec=200ms", "StartLimitIntervalSec=0"]
     more = [f"--property={each}" for each in (*more, "KillMode=process")]
     more += [f"--setenv=PYTHONPATH={path}", "--setenv=PYTHONDONTWRITEBYTECODE=1"]
     run = ["systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--uid={user}", *more]
-    run += ["--slice=user.slice"]  # where agents are: their share of the processors is not ours
+    run += ["--slice=user.slice"]  # agents' slice: their share of the processors is not mcpwrap's
     run += [f"--setenv=HOME=/home/{user}"]
     machine.look(shlex.join([*run, "--", *argv]))
 
@@ -199,13 +199,13 @@ def _states(machine: Machine, names: str) -> list[str]:
 
 
 def calls(machine: Machine) -> list[Call]:
-    """Return what became of all calls, as they ended."""
+    """Return the outcome of all calls, in the order of their ends."""
     found = [Call(**each) for name in PROCESSES for each in _lines(machine, f"calls-{name}")]
     return sorted(found, key=lambda call: call.ended_s)
 
 
 def faults(machine: Machine) -> list[Done]:
-    """Return what was done."""
+    """Return the injected faults."""
     return [Done(**each) for each in _lines(machine, "faults")]
 
 
@@ -220,7 +220,7 @@ def _lines(machine: Machine, name: str) -> list[dict[str, Any]]:
 
 
 def recorded(machine: Machine) -> list[str]:
-    """Return the marks of all calls that the audit has."""
+    """Return the marks of all calls in the audit."""
     found = []
     for line in machine.look("mcpwrap audit export").splitlines():
         params = json.loads(line).get("plain") or {}
@@ -230,7 +230,7 @@ def recorded(machine: Machine) -> list[str]:
 
 
 def keep(machine: Machine, folder: Path) -> None:
-    """Keep what the machine has written."""
+    """Keep the machine's records."""
     for name in (*(f"calls-{name}" for name in PROCESSES), "faults", "memory"):
         path = machine.path(f"{FOLDER}/{name}")
         if path.exists():

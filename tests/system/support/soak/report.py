@@ -34,7 +34,7 @@ class Run:
 
 
 def is_good(run: Run, judgement: Judgement) -> bool:
-    """Say whether the exit status is 0."""
+    """Return whether the exit status is 0."""
     return judgement.is_good and run.verify_status == 0
 
 

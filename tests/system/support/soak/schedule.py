@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tests.system.guest.soak.model import EACH, FAULTS, Fault, Planned
 
 FIRST_S = 15.0  # the load has begun by then
-LAST_S = 25.0  # before the end, so that what breaks is seen to work again
+LAST_S = 25.0  # before the end, so that the recovery of each kind is measured
 BETWEEN_S = (5.0, 13.0)
 _DRAWS = 1000
 
