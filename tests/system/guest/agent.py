@@ -1,7 +1,7 @@
 """Agent's calls by the official `mcp` client. Each story runs inside the machine.
 
-This file is itself sent into the machine: `script` appends one call to its text. What a story
-returns is printed as JSON, and the test says what it should be.
+This file itself is sent into the machine: `script` appends one call to its text. The result of a
+story is printed as JSON, and the test checks it.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 
 def script(story: str, **values: Any) -> str:
-    """Return the program that runs one of the stories below and prints what it returns."""
+    """Return the program that runs one of the stories below and prints its result."""
     text = inspect.getsource(sys.modules[__name__])
     call = f"print(json.dumps(anyio.run({story}, {values!r})))"
     return f"{text}\n\nimport json\n\nimport anyio\n{call}\n"
@@ -22,7 +22,7 @@ def script(story: str, **values: Any) -> str:
 
 @contextmanager
 def stderr_to(where: str) -> Iterator[TextIO]:
-    """Open what the agent gives its servers as standard error: inherit, null, pty or a path."""
+    """Open the standard error that the agent gives its servers: inherit, null, pty or a path."""
     if where == "inherit":
         yield sys.stderr
     elif where == "pty":
@@ -36,7 +36,7 @@ def stderr_to(where: str) -> Iterator[TextIO]:
 
 
 def transport(values: dict[str, Any], errlog: TextIO) -> Any:
-    """Return how an agent's configuration names a server; a wrapped one, if by its name alone."""
+    """Return a server's entry in an agent's configuration; a wrapped one, if by its name only."""
     from mcp import StdioServerParameters, stdio_client
 
     if "url" in values:
@@ -52,7 +52,7 @@ def text_of(result: Any) -> str:
 
 
 async def call_tool(values: dict[str, Any]) -> str:
-    """Call one tool, in whichever era the server speaks."""
+    """Call one tool, in the era of the server."""
     from mcp import Client
 
     async with Client(transport(values, sys.stderr)) as client:
@@ -72,7 +72,7 @@ async def tool_tour(values: dict[str, Any]) -> dict[str, Any]:
 
 
 async def handshake_tour(values: dict[str, Any]) -> dict[str, Any]:
-    """Use all that the handshake era has, with server-everything."""
+    """Use every feature of the handshake era, with server-everything."""
     import mcp_types as types
     from mcp import Client
 
@@ -143,7 +143,7 @@ async def refused_tour(values: dict[str, Any]) -> str:
 
 
 async def http_tour(values: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool that tells how far it is, over HTTP."""
+    """Call a tool that reports its progress, over HTTP."""
     from mcp import Client
 
     seen: dict[str, Any] = {"progress": []}
@@ -160,7 +160,7 @@ async def http_tour(values: dict[str, Any]) -> dict[str, Any]:
 
 
 async def window_tour(values: dict[str, Any]) -> dict[str, Any]:
-    """Call what the user may approve in the agent's own window, and do there as one is told."""
+    """Call a tool that the user may approve in the agent's own window, and follow the text."""
     import mcp_types as types
     from mcp import Client
 
@@ -178,7 +178,7 @@ async def window_tour(values: dict[str, Any]) -> dict[str, Any]:
 
 
 async def held_tour(values: dict[str, Any]) -> dict[str, Any]:
-    """Call what somebody has to approve, and other things meanwhile; call it again if told to."""
+    """Call a tool that needs an approval, and other tools meanwhile; retry it if told to."""
     import anyio
     from mcp import Client
 
@@ -200,7 +200,7 @@ async def held_tour(values: dict[str, Any]) -> dict[str, Any]:
             for _ in range(values["others"]):
                 await client.call_tool(values["other"], values["other_given"])
             early = list(answers)
-            if "last" in values:  # the sign that the others are through
+            if "last" in values:  # the sign that the other calls are done
                 await client.call_tool(values["last"], values["last_given"])
         for _ in range(values.get("again", 0)):
             await ask()

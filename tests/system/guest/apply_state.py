@@ -13,7 +13,7 @@ LIST_SET = ["nft", "-n", "list", "set", "inet", "mcpwrap", "wrapped"]
 
 
 def seen() -> dict[str, Any]:
-    """Return the UIDs of accounts and of packet rules, and the names that gate and root have."""
+    """Return the UIDs of accounts and packet rules, and the names that gate and root have."""
     accounts = [entry for entry in pwd.getpwall() if entry.pw_name.startswith(PREFIX)]
     rules = subprocess.run(LIST_SET, stdout=subprocess.PIPE, text=True, check=False).stdout
     gate = KEPT / "gate.json"

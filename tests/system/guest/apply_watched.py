@@ -1,4 +1,4 @@
-"""`mcpwrap apply` under watch of accounts and packet rules. Runs inside the machine, as root."""
+"""Run of `mcpwrap apply`, with watched accounts and rules. Runs inside the machine, as root."""
 
 import os
 import signal
@@ -14,16 +14,16 @@ APPLY = ["/usr/lib/mcpwrap/mcpwrap-root", "apply"]
 
 
 def completed() -> dict[str, Any]:
-    """Run it to its end; return its last line, and what was seen meanwhile."""
+    """Run it to its end; return its last line, and the observations meanwhile."""
     with _watched() as told:
         done = subprocess.run(APPLY, stdout=subprocess.PIPE, text=True, check=True)
     return {**told, "said": done.stdout.splitlines()[-1]}
 
 
 def killed(step: int, after_s: float) -> dict[str, Any]:
-    """Run it, and kill it so long after it has said this step, with the commands that it runs.
+    """Run it, and kill it and its commands this long after it has printed this step.
 
-    Return its last line, whether it was killed, and what was seen meanwhile.
+    Return its last line, whether it was killed, and the observations meanwhile.
     """
     said = ""
     with (
@@ -43,7 +43,7 @@ def killed(step: int, after_s: float) -> dict[str, Any]:
 
 @contextmanager
 def _watched() -> Iterator[dict[str, Any]]:
-    """Look again and again, until the block ends and once more, which accounts are not refused."""
+    """Poll for accounts that are not refused, until the block ends and once more."""
     told: dict[str, Any] = {"looks": 0, "outside": []}
     is_done = Event()
 

@@ -2,8 +2,8 @@
 
 A plan is a JSON list of steps, each a name and its values; the results are printed as a list. The
 argument is one plan. Without an argument, each line of the input is an object with a plan, and each
-line of the output an object with its results, so that one process serves many steps. It speaks by
-the installed client of the gate's door, so that attacks can send what no command would.
+line of the output an object with its results, so that one process serves many steps. It uses the
+installed client of the approval socket, so that attacks can send requests that no command would.
 """
 
 import json
@@ -19,7 +19,7 @@ from mcpwrap.gate_client.approvals import ApprovalConnection
 
 
 def await_pending(count: int = 1, times: int = 1) -> list[Pending]:
-    """Wait until so many wait, and the first was asked so often; return them."""
+    """Wait for this many pending approvals, the first of them requested this often; return them."""
     with ApprovalConnection() as door:
         listing = door.watch()
         while len(listing.pending) < count or listing.pending[0].times < times:
@@ -28,7 +28,7 @@ def await_pending(count: int = 1, times: int = 1) -> list[Pending]:
 
 
 def await_none() -> list[Pending]:
-    """Wait until nothing waits."""
+    """Wait until no approval is pending."""
     with ApprovalConnection() as door:
         listing = door.watch()
         while listing.pending:
@@ -37,19 +37,19 @@ def await_none() -> list[Pending]:
 
 
 def listed() -> Any:
-    """Return what waits, and who is paused."""
+    """Return the pending approvals, and the paused accounts."""
     with ApprovalConnection() as door:
         return msgspec.to_builtins(door.listing())
 
 
 def shown(question: str) -> Any:
-    """Return a question in full."""
+    """Return a pending approval in full."""
     with ApprovalConnection() as door:
         return msgspec.to_builtins(door.show(question))
 
 
 def decide(*, verdict: str, **more: Any) -> str:
-    """Answer; return what the gate says, or the code of its refusal."""
+    """Answer; return the gate's response, or the code of its refusal."""
     for name, kind in (("scope", Scope), ("channel", Channel), ("proof", Proof)):
         if name in more:
             more[name] = kind(more[name])
@@ -64,7 +64,7 @@ def decide(*, verdict: str, **more: Any) -> str:
 
 
 def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) -> str:
-    """Wait for the next question, look at it, and answer it."""
+    """Wait for the next pending approval, read it, and answer it."""
     with ApprovalConnection() as door:
         listing = door.watch()
         while True:

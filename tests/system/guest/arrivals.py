@@ -1,19 +1,19 @@
-"""Listeners at ports of one address, which report all that arrives. Runs inside the machine."""
+"""Listeners at ports of one address, which report all arrivals. Runs inside the machine."""
 
 import select
 import socket
 import sys
 from collections.abc import Sequence
 
-Came = tuple[str, int, str]  # the protocol, the port, and what was sent
+Came = tuple[str, int, str]  # the protocol, the port, and the data
 
 
 def listen(
     address: str, tcp_ports: Sequence[int], udp_ports: Sequence[int], wait_s: float
 ) -> list[Came]:
-    """Listen until a line is read; return who came.
+    """Listen until a line is read; return the arrivals.
 
-    The line counts only once nothing else waits to be read, however late this process had its turn.
+    The line counts only when no other data is left to read, however late this process is scheduled.
     """
     listeners = [
         socket.create_server(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 _FOUND = re.search(r"//([0-9.]+):", os.environ.get("HTTPS_PROXY", ""))
-OWN = _FOUND[1] if _FOUND else ""  # the address that Squid knows the server by
+OWN = _FOUND[1] if _FOUND else ""  # the address by which Squid identifies the server
 SQUID_PORT = 3128
 ANSWER = b"a secret"
 API = "198.51.100.10"
@@ -35,7 +35,7 @@ def wait_at_most(wait_s: float) -> None:
 
 
 def name_of(error: OSError) -> str:
-    """Return the name of what went wrong."""
+    """Return the name of the error."""
     if isinstance(error, ssl.SSLError):
         return error.reason or type(error).__name__
     return errno.errorcode.get(error.errno or 0, type(error).__name__)
@@ -43,7 +43,7 @@ def name_of(error: OSError) -> str:
 
 # ---------------------------------------------------------------------- packets
 def tcp(address: str, port: int, wait_s: float | None = None) -> str:
-    """Connect and send a word; `wait_s` is for what is not expected to be answered."""
+    """Connect and send a text; `wait_s` is for a connection that is not expected to be answered."""
     try:
         with socket.create_connection((address, port), wait_s or socket.getdefaulttimeout()) as s:
             s.sendall(b"attack")
@@ -118,7 +118,7 @@ def _from_port(address: str, port: int) -> str:
 
 
 def timed(addresses: Sequence[str]) -> list[tuple[str, float]]:
-    """Connect to each, side by side; return the answers, and how many seconds each took."""
+    """Connect to each in parallel; return the answers, and the seconds that each took."""
 
     def one(address: str) -> tuple[str, float]:
         began = time.monotonic()
@@ -130,12 +130,12 @@ def timed(addresses: Sequence[str]) -> list[tuple[str, float]]:
 
 # ---------------------------------------------------------------------- sockets
 def interfaces() -> list[str]:
-    """Return the names of the interfaces that there are."""
+    """Return the names of the interfaces."""
     return [name for _, name in socket.if_nameindex()]
 
 
 def kinds_of_sockets() -> tuple[list[list[int]], list[int], int, int]:
-    """Return the families and types that can be made, the protocols, and how io_uring went."""
+    """Return the families and types that can be made, the protocols, and io_uring's outcome."""
 
     def makes(*kind: int) -> bool:
         try:
@@ -154,7 +154,7 @@ def kinds_of_sockets() -> tuple[list[list[int]], list[int], int, int]:
 
 
 def _after(level: int, option: int, value: int | bytes) -> list[str]:
-    """Set an option, and connect; return how both went."""
+    """Set an option, and connect; return the outcome of both."""
     with socket.socket() as s:
         try:
             s.setsockopt(level, option, value)
@@ -186,7 +186,7 @@ def _from_source(address: str) -> str:
 
 
 def with_options() -> dict[str, list[str]]:
-    """Connect with each option of a socket that could lead past a rule."""
+    """Connect with each option of a socket that could bypass a rule."""
     tcp_level, tcp_repair = socket.IPPROTO_TCP, 19
     return {
         "SO_MARK": _after(socket.SOL_SOCKET, SO_MARK, 1),
@@ -204,7 +204,7 @@ def with_options() -> dict[str, list[str]]:
 def by_source_routes(wait_s: float) -> list[str]:
     """Connect by way of one address to another (RFC 791).
 
-    The rules see the first, the last is in an option.
+    The rules see the first; the last is in an option.
     """
 
     def by_way(destination: str, first: str) -> str:
@@ -223,7 +223,7 @@ def by_source_routes(wait_s: float) -> list[str]:
 
 # ---------------------------------------------------------------------- visitors
 def listen(port: int) -> str:
-    """Listen at every address until `stop_listening`, and tell each visitor a secret."""
+    """Listen at every address until `stop_listening`, and send each visitor a secret."""
     listener = socket.socket()
     listener.settimeout(None)
     try:
@@ -249,14 +249,14 @@ def _tell(listener: socket.socket) -> None:
 
 
 def stop_listening() -> None:
-    """End what `listen` began."""
+    """Close the sockets of `listen`."""
     while _listeners:
         with _listeners.pop() as listener:
             listener.shutdown(socket.SHUT_RDWR)
 
 
 def visit(source: tuple[str, int], to: tuple[str, int], wait_s: float) -> str:
-    """Connect from one address to another; return what is told there."""
+    """Connect from one address to another; return the received text."""
     with socket.socket() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.settimeout(wait_s)
@@ -269,14 +269,14 @@ def visit(source: tuple[str, int], to: tuple[str, int], wait_s: float) -> str:
 
 
 def take_datagrams(port: int) -> None:
-    """Have datagrams to a port kept until `answer_datagram`."""
+    """Keep datagrams to a port until `answer_datagram`."""
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("0.0.0.0", port))
     _datagrams.append(s)
 
 
 def answer_datagram() -> str:
-    """Wait for one, and answer it."""
+    """Wait for a datagram, and answer it."""
     with _datagrams.pop() as s:
         _, peer = s.recvfrom(99)
         try:
@@ -300,13 +300,13 @@ def resolve(names: Sequence[str]) -> list[list[str] | str]:
 
 
 def resolve_by_node(name: str) -> str:
-    """Resolve by what Node has of its own, which asks the resolvers itself."""
+    """Resolve by Node's own resolver, which queries the servers itself."""
     script = f"require('dns').resolve('{name}', (e, a) => console.log(e ? e.code : a))"
     return subprocess.run(["/usr/bin/node", "-e", script], capture_output=True, text=True).stdout
 
 
 def curl(wait_s: float, words: Sequence[str], variables: dict[str, str]) -> str:
-    """Fetch, and return the status; 000 is no answer."""
+    """Fetch, and return the status; 000 means no response."""
     argv = ["/usr/bin/curl", "-sk", "-m", f"{wait_s}", "-o", "/dev/null", "-w", "%{http_code}"]
     environment = os.environ | variables
     return subprocess.run([*argv, *words], env=environment, capture_output=True, text=True).stdout

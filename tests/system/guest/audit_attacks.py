@@ -25,7 +25,7 @@ AUDIT = Path("/var/log/mcpwrap/audit")
 KEYS = Path("/var/lib/mcpwrap/audit.json")
 MASTER = "master.jsonl"
 COPY = "/root/copy"
-# Of the closed sessions in the folder of a run.
+# In the records of closed sessions in the folder of a run.
 FILES = "first=$(ls [0-9]*-1.jsonl | head -1); second=$(ls [0-9]*-1.jsonl | tail -1)"
 
 
@@ -47,7 +47,7 @@ def _shell(command: str) -> None:
 
 
 def write_anew() -> None:
-    """Write all of the run in this folder with a key of our own, and else as the gate would."""
+    """Write the whole run in this folder with a key of our own, and else as the gate would."""
     _again(MASTER, Chain(bytes(32)))
 
 
@@ -68,8 +68,8 @@ def _again(path: str, chain: Chain) -> None:
 def all_keys() -> tuple[list[str], list[str], str]:
     """Return the keys of each record of the list and of the last session, and its file.
 
-    They are made by root's key. The session is open, so the last key of each is what the gate
-    holds now.
+    They are derived from root's key. The session is open, so the last key of each is the one that
+    the gate holds now.
     """
     keys = msgspec.json.decode(KEYS.read_bytes(), type=Keys)
     folder = AUDIT / folder_of(keys.epochs)
@@ -88,7 +88,7 @@ def all_keys() -> tuple[list[str], list[str], str]:
 
 
 def _key_of(chain: Chain, line: bytes) -> str:
-    """Return the key that the line was written by, and go on to the next."""
+    """Return the key of the line, and advance to the next."""
     key = bytes(chain._key).hex()
     if not chain.accepts(line):
         raise ValueError(line)
@@ -96,7 +96,7 @@ def _key_of(chain: Chain, line: bytes) -> str:
 
 
 def forge_now(key: str, path: str, what: str) -> None:
-    """Do what one can do with the key of now: the last record is another, or gone, or one more."""
+    """Make every change that the present key allows: replace, remove or add the last record."""
     lines = Path(path).read_bytes().splitlines(keepends=True)
     last = record_of(lines[-1])
     if what != "append":

@@ -1,4 +1,4 @@
-"""Agents that call without pause, and kills of processes they use. Runs inside the machine."""
+"""Agents that call without pause, and kills of their processes. Runs inside the machine."""
 
 import json
 import os
@@ -20,7 +20,7 @@ POLL_S = 0.02
 
 
 def call_many(count: int) -> int:
-    """Call the probe so often in one session; return how many calls were answered.
+    """Call the probe this often in one session; return the number of answered calls.
 
     In turn it is a call of `drop`, one of `run` with an even number, and one with an odd number.
     """
@@ -49,7 +49,7 @@ def _line(number: object, tool: str, arguments: dict[str, str]) -> bytes:
 
 
 class Agents:
-    """Sessions, each begun anew when it ends, until `stop` is there. Calls have names."""
+    """Sessions, restarted after each end, until `stop` exists. Calls have names."""
 
     def __init__(self, story: str, stop: str) -> None:
         self._story = story
@@ -57,7 +57,7 @@ class Agents:
         self.answers: dict[str, str] = {}
 
     def run(self) -> None:
-        """Let all agents call until they are stopped; raise what one of them failed by."""
+        """Let all agents call until they are stopped; raise the first error of one of them."""
         with ThreadPoolExecutor(AGENTS) as pool:
             list(pool.map(self._agent, range(AGENTS)))
 
@@ -85,7 +85,7 @@ class Agents:
         stub.stdin.write(_line(name, tool, {"code": code, "called": name}))
         stub.stdin.flush()
         answer = json.loads(stub.stdout.readline() or "{}")
-        if not answer or "error" in answer:  # it says why no session began, or why it ended
+        if not answer or "error" in answer:  # the reason why no session began, or why it ended
             return False
         text = answer["result"].get("content", [{}])[0].get("text", "")
         self.answers[name] = text or "done"
@@ -93,16 +93,16 @@ class Agents:
 
 
 def call_until(story: str, stop: str) -> dict[str, str]:
-    """Have agents call until the file `stop` is there; return what each call was answered."""
+    """Have agents call until the file `stop` exists; return the answer to each call."""
     agents = Agents(story, stop)
     agents.run()
     return agents.answers
 
 
 def kill(rounds: int, within_s: float) -> dict[str, int]:
-    """Kill each part in turn, one that is drawn of each; return how often each was killed.
+    """Kill each part in turn, a random process of each; return how often each was killed.
 
-    Between two kills, calls reach the server. The gate as a whole is last: it begins anew.
+    Between two kills, calls reach the server. The whole gate is last: it restarts.
     """
     killed: dict[str, int] = {}
     for turn in range(rounds):
@@ -154,7 +154,7 @@ def _main_pid(unit: str) -> list[int]:
 
 
 def await_calls(count: int, within_s: float) -> None:
-    """Wait until so many calls more have reached the server."""
+    """Wait until this many more calls have reached the server."""
     give_up_at = time.monotonic() + within_s
     wanted = _calls() + count
     while _calls() < wanted:
@@ -168,7 +168,7 @@ def _calls() -> int:
 
 
 def fill(path: str) -> str:
-    """Write to a file until there is no space left; return the error."""
+    """Write to a file until the disk is full; return the error."""
     try:
         with Path(path).open("wb", 0) as file:
             while True:
@@ -178,7 +178,7 @@ def fill(path: str) -> str:
 
 
 def records() -> list[dict[str, Any]]:
-    """Return all records of the audit; a line that was not finished is none."""
+    """Return all records of the audit, without unfinished lines."""
     found = []
     for path in sorted(Path("/var/log/mcpwrap/audit").glob("*/*-*.jsonl")):
         with path.open(newline="\n") as file:

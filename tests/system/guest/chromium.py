@@ -1,8 +1,8 @@
-"""Chromium by selenium, driven line by line. Runs inside the machine, by the Python of its own.
+"""Chromium by selenium, driven line by line. Runs inside the machine, by a Python of its own.
 
-Takes what the probe takes: each line is a call whose code runs with the names of this file, and the
-answer is what it leaves in the name `result`. The arguments are how long to wait, in seconds, and
-those of the browser.
+Has the interface of the probe: each line is a call whose code runs with the names of this file, and
+the answer is the value of the name `result`. The arguments are the timeout of each wait, in
+seconds, and those of the browser.
 """
 
 import json
@@ -27,7 +27,7 @@ driver = webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
 
 
 def press(keys: str) -> None:
-    """Type, wherever the focus is, when the page has been read whole: what listens is in it."""
+    """Type into the focused element, when the page is complete: its script has the listener."""
     wait(lambda: driver.execute_script("return document.readyState") == "complete")
     ActionChains(driver).send_keys(keys).perform()
 
@@ -39,7 +39,7 @@ def enter(text: str) -> None:
 
 def wait(condition: Callable[[], Any]) -> Any:
     """Wait until the condition holds; return what it returns."""
-    # What waits is replaced on the page when it has changed, maybe while it is looked at.
+    # The element is replaced on the page when it has changed, maybe while it is read.
     again = [NoSuchElementException, StaleElementReferenceException]
     return WebDriverWait(driver, float(wait_s), POLL_S, again).until(lambda _: condition())
 
@@ -55,12 +55,12 @@ def find(kind: str, value: str) -> Any:
 
 
 def text() -> str:
-    """Return what can be read on the page."""
+    """Return the visible text of the page."""
     return str(driver.execute_script("return document.body?.innerText ?? ''"))
 
 
 def forget() -> None:
-    """Be a new window: nobody is logged in, and nothing of the last page is left."""
+    """Open a new window: logged out, and without anything of the last page."""
     driver.get("about:blank")
     driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
     driver.get_log("browser")

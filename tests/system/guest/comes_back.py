@@ -19,12 +19,12 @@ ANSWERS_BEFORE = 20
 
 
 class Agents:
-    """Agents of alice that call a server without pause, and reconnect when they are cut off."""
+    """Agents of alice that call a server without pause, and reconnect after a disconnection."""
 
     def __init__(self, server: str, count: int) -> None:
         self._argv = ["runuser", "-u", "alice", "--", "mcpwrap-connect", server]
         self._is_over = threading.Event()
-        self._answered: list[tuple[float, float]] = []  # when the session began, and now
+        self._answered: list[tuple[float, float]] = []  # of the start of the session, and of now
         self._threads = [threading.Thread(target=self._call) for _ in range(count)]
 
     def __enter__(self) -> "Agents":
@@ -55,11 +55,12 @@ class Agents:
         while not self._is_over.is_set():
             print(json.dumps(CALL), file=stdin, flush=True)
             if "result" not in json.loads(stdout.readline() or "{}"):
-                return  # it is told why no session began, or why it ended
+                return  # the reason why no session began, or why it ended
             self._answered.append((began_s, time.monotonic()))
 
     def await_answers(self, since_s: float, count: int, within_s: float) -> float:
-        """Wait for so many answers in sessions that began since then; return when the last came.
+        """Wait for this many answers in sessions that began since then; return the time of the
+        last.
 
         Raises:
             TimeoutError: they do not come.
@@ -75,7 +76,7 @@ class Agents:
 
 
 def after_kill(unit: str, server: str, agents: int, within_s: float) -> float:
-    """Kill the main process of a unit under agents that call; return the seconds to an answer."""
+    """Kill the main process of a unit while agents call; return the seconds until an answer."""
     with Agents(server, agents) as calling:
         calling.await_answers(0, ANSWERS_BEFORE * agents, within_s)
         show = ["systemctl", "show", "-P", "MainPID", unit]

@@ -20,7 +20,7 @@ ATTACKS: tuple[Callable[[], object], ...] = (
 
 
 def told(close_behind: Callable[[], object]) -> str:
-    """Return its identity as JSON, and how each attack ended after `close_behind`."""
+    """Return its identity as JSON, and the outcome of each attack after `close_behind`."""
     found = [
         *(os.getresuid(), os.getresgid(), os.getgroups(), os.getsid(0) == os.getpid()),
         *(sorted(set(os.environ) - {"LC_CTYPE"}), len(list(Path("/proc/self/fd").iterdir())) - 1),

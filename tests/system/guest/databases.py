@@ -25,7 +25,7 @@ TABLES = [
     f"CREATE TABLE t ({COLUMNS})",
     "CREATE TABLE u (id INTEGER PRIMARY KEY, t_id INTEGER, amount INTEGER, note VARCHAR(200))",
 ]
-# How each makes the numbers from 1 on.
+# How each generates the numbers from 1 on.
 NUMBERS = {
     "sqlite": "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {0})"
     " SELECT i FROM c",
@@ -33,7 +33,7 @@ NUMBERS = {
     "mysql": "SELECT seq AS i FROM seq_1_to_{0}",
     "duckdb": "SELECT CAST(range + 1 AS INTEGER) AS i FROM range({0})",
 }
-# Of t: its rows, those as they were, and a sum of all that is in it.
+# Of t: its rows, the unchanged rows, and a sum of all its values.
 STATE = """SELECT count(*), sum(CASE WHEN s LIKE 'm_____z-%' THEN 1 ELSE 0 END),
     sum(id * 7 + n + length(s) + length(j)) FROM t"""
 STATE_OF_U = "SELECT count(*), sum(id * 3 + amount + length(note)) FROM u"
@@ -56,7 +56,7 @@ FUNCTIONS = {
 
 
 def answers(dialect: str, file: str) -> list[dict[str, Any]]:
-    """Run each text of a JSON list on tables as they were made, and say what came of it."""
+    """Run each text of a JSON list on new tables, and print its outcome."""
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     make(dialect)
     was = state(dialect)
@@ -72,7 +72,7 @@ def answers(dialect: str, file: str) -> list[dict[str, Any]]:
 
 
 def read(dialect: str, file: str) -> list[dict[str, Any]]:
-    """Run texts that change nothing, over one connection, and say what came of each."""
+    """Run texts that change nothing, over one connection, and print the outcome of each."""
     with closing(connection(dialect)) as it:
         return [answer(it, dialect, text) for text in json.loads(Path(file).read_text())]
 
@@ -114,7 +114,7 @@ def statements_of(text: str) -> list[str]:
 
 
 def state(dialect: str) -> dict[str, Any]:
-    """Return the names that there are, and what the two tables have, if they are there."""
+    """Return the names of the tables, and the content of the two, if they exist."""
     told: dict[str, Any] = {}
     with closing(connection(dialect)) as it:
         for key, query in (("names", NAMES[dialect]), ("t", STATE), ("u", STATE_OF_U)):
@@ -126,7 +126,7 @@ def state(dialect: str) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------- each database
 def make(dialect: str) -> None:
-    """Make the tables anew."""
+    """Make the tables again."""
     kept = Path(f"kept.{dialect}")
     if dialect in {"sqlite", "duckdb"} and kept.exists():
         _file(dialect).unlink(missing_ok=True)
@@ -181,7 +181,7 @@ def connection(dialect: str) -> Any:
 
 
 def run(it: Any, text: str) -> list[tuple[list[str], list[Any]]]:
-    """Return names and rows of each result; DuckDB and psycopg2 hand out the last alone."""
+    """Return names and rows of each result; DuckDB and psycopg2 return only the last."""
     cursor = it if hasattr(it, "sql") else it.cursor()  # DuckDB's is another connection
     timer = threading.Timer(TIMEOUT_S, getattr(it, "interrupt", lambda: None))
     timer.start()

@@ -1,4 +1,4 @@
-"""Folders too deep for their path to be named. Runs inside the machine, as a server."""
+"""Folders too deep for a path. Runs inside the machine, as a server."""
 
 import os
 from pathlib import Path

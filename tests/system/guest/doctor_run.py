@@ -12,7 +12,7 @@ _LOOK_EVERY_S = 0.02
 
 
 def watched(interrupted_at: int, *names: str) -> tuple[int, int, str, list[str]]:
-    """Run it; return its status, the most wrappers at once, what it printed, and those left.
+    """Run it; return its status, the most wrappers at once, its output, and the wrappers left.
 
     It gets SIGINT once `interrupted_at` wrappers are up; 0 is never.
     """
@@ -23,7 +23,7 @@ def watched(interrupted_at: int, *names: str) -> tuple[int, int, str, list[str]]
         while doctor.poll() is None:
             now = len(up())
             if now >= interrupted_at > most:
-                doctor.send_signal(signal.SIGINT)  # to it alone, and not to what it has started
+                doctor.send_signal(signal.SIGINT)  # to it only, and not to its children
             most = max(most, now)
             time.sleep(_LOOK_EVERY_S)
         said = doctor.stdout.read()

@@ -1,7 +1,7 @@
 """Notifications to alice about changes of her agents' files. Runs inside the machine, as root.
 
-Her service manager and the units are as they are, but for shorter pauses; notify-send writes down
-what it is given.
+Her service manager and the units are as they are, but for shorter pauses; notify-send records its
+arguments.
 """
 
 import json
@@ -15,13 +15,13 @@ from typing import Any
 HOME = Path("/home/alice")
 SHOWN = HOME / "shown"
 NOTIFY_SEND = f"#!/bin/sh\nprintf '%s\\0' \"$@\" end >> {SHOWN}\n"
-# A look that fails is tried again after a minute: longer than a wait of this story may take.
+# A failed run is retried after a minute: longer than a wait of this story may take.
 PAUSE = "[Service]\nExecStartPre=\nExecStartPre=/usr/bin/sleep 2\nRestartSec=1\n"
-# pam_systemd would say it; libpam-systemd is not in this machine.
+# pam_systemd would set it; libpam-systemd is not in this machine.
 RUNTIME = "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"
 STUB = {"command": "/usr/bin/mcpwrap-connect", "args": ["probe"]}
 RAW = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"TOKEN": "s3cr3t"}}
-LOOK_EVERY_S = 0.1  # nothing announces what a unit of hers did
+LOOK_EVERY_S = 0.1  # there is no event for the runs of her units
 UNIT = "mcpwrap-drift.path"
 EXTENSIONS = ".gemini/extensions"
 _within_s = [60.0]  # the bound of each wait; the last one holds
@@ -53,12 +53,12 @@ def shown() -> list[list[str]]:
 
 
 def looks() -> int:
-    """Return how often it has looked and ended."""
+    """Return the number of finished runs."""
     return sh("journalctl -b --no-pager _UID=1000").count("Finished mcpwrap-drift.service")
 
 
 def failed_looks() -> list[str]:
-    """Return what the journal has of looks that failed and were tried again, with their reason."""
+    """Return the journal's lines about failed runs and their retries, with their reason."""
     lines = sh("journalctl -b --no-pager -o cat _UID=1000").splitlines()
     found = [number for number, line in enumerate(lines) if "mcpwrap-drift.service: Main" in line]
     return [line for number in found for line in lines[max(0, number - 5) : number + 1]]
@@ -71,13 +71,13 @@ def paths() -> list[str]:
 
 
 def at_rest() -> bool:
-    """Say whether each path unit waits: of what changes before, nobody is told."""
+    """Return whether each path unit waits: changes before that are not reported."""
     listed = of_alice("systemctl --user list-units 'mcpwrap-drift*.path' --output=json")
     return {one["sub"] for one in json.loads(listed)} == {"waiting"}
 
 
 def replace(path: str, **servers: object) -> None:
-    """Do as agents do: a new file beside the old one, and a rename."""
+    """Replace a file as agents do: a new file beside the old one, and a rename."""
     new = HOME / f"{path}.tmp"
     if not new.parent.exists():
         of_alice(f"mkdir -p {new.parent}")
@@ -87,7 +87,7 @@ def replace(path: str, **servers: object) -> None:
 
 
 def is_next(path: str, **servers: object) -> list[str]:
-    """Return what is told when a file has these servers."""
+    """Return the notification for a file with these servers."""
     wait_for(at_rest)
     before = len(shown())
     replace(path, **servers)
@@ -96,7 +96,7 @@ def is_next(path: str, **servers: object) -> list[str]:
 
 
 def is_quiet(path: str, **servers: object) -> bool:
-    """Say whether it looks, and tells nothing, when a file has these servers."""
+    """Return whether it runs without a notification when a file has these servers."""
     wait_for(at_rest)
     before, looked = len(shown()), looks()
     replace(path, **servers)
@@ -117,7 +117,7 @@ def begin() -> None:
 
 
 def play(within_s: float) -> dict[str, Any]:
-    """Change files as agents do; return what alice is told, and in which state the units are."""
+    """Change files as agents do; return alice's notifications, and the states of the units."""
     _within_s.append(within_s)
     begin()
     enabled = sh(f"systemctl --global is-enabled {UNIT} mcpwrap-notify.service || true").split()

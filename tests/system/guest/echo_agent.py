@@ -15,7 +15,7 @@ AT_ONCE = 16
 
 
 def _line(text: bytes) -> bytes:
-    """Return what either side may send at any time, with this text; as the gate writes it."""
+    """Return a notification of either side with this text, in the gate's serialization."""
     progress = b'"params":{"progressToken":1,"progress":1,"message":"%s"}' % text
     return b'{"jsonrpc":"2.0","method":"notifications/progress",%s}\n' % progress
 
@@ -33,7 +33,7 @@ def _hashes(lines: Iterable[bytes]) -> list[str]:
 
 
 def _session(name: str, lines: list[bytes]) -> tuple[list[str], int]:
-    """Send these lines; return the hash of each that came back, and the status of the stub."""
+    """Send these lines; return the hash of each echo, and the status of the stub."""
     process = _stub(name)
 
     def write() -> None:
@@ -56,12 +56,12 @@ def _is_echoed(name: str, lines: list[bytes]) -> bool:
 
 
 def sends_the_longest_line(name: str) -> bool:
-    """Say whether a line of 64 MiB comes back, between two short ones."""
+    """Return whether a line of 64 MiB comes back, between two short ones."""
     return _is_echoed(name, [_line(b"before"), _line(b"x" * MAX), _line(b"after")])
 
 
 def send_too_long_a_line(name: str) -> tuple[list[str], int]:
-    """Send one byte more; return what came back, and the status of the stub."""
+    """Send one byte more; return the received lines, and the status of the stub."""
     return _session(name, [_line(b"x" * (MAX + 1))])
 
 
@@ -90,14 +90,14 @@ def sends_many_in_flight(name: str) -> bool:
 
 
 def sessions_in_a_row(name: str, count: int) -> tuple[int, float]:
-    """Return how many of so many sessions went well, and how long all took, in seconds."""
+    """Return how many of this many sessions succeeded, and how long all took, in seconds."""
     began = time.monotonic()
     good = sum(_is_echoed(name, [_line(b"x")]) for _ in range(count))
     return good, time.monotonic() - began
 
 
 def sessions_at_once(name: str) -> list[bool]:
-    """Hold 16 sessions at once; say of each whether it went well."""
+    """Hold 16 sessions at once; return whether each succeeded."""
     lines = [_line(b"x" * 1000)] * 100
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda _: _is_echoed(name, lines), range(AT_ONCE)))

@@ -31,7 +31,7 @@ def _size(path: str) -> int:
 
 
 def watch(paths: list[str]) -> dict[str, int]:
-    """Ask for events in each; return the errors, 0 where it works."""
+    """Watch each for events; return the errors, 0 for success."""
     events = CREATE | DELETE | MODIFY | ATTRIB
     return {
         path: ctypes.get_errno()

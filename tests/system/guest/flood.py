@@ -1,4 +1,4 @@
-"""A server that opens connections without end, or leaves them behind. Runs inside the machine."""
+"""Server that opens connections without end, or abandons them. Runs inside the machine."""
 
 import resource
 import select
@@ -14,21 +14,22 @@ _held: list[socket.socket] = []
 
 
 def hold(count: int, text: str = "", port: int = SQUID_PORT) -> int:
-    """Open so many connections that say this and no more; return how many could be opened."""
+    """Open this many connections that send only this; return how many could be opened."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # What Squid does not keep is ended once it was accepted; only descriptors can run out here.
+    # A connection that Squid does not keep is closed once accepted; only descriptors can run out
+    # here.
     with suppress(OSError):
         while len(_held) < count:
             s = socket.create_connection((OWN, port))
             _held.append(s)
-            with suppress(OSError):  # it may have been ended at once
+            with suppress(OSError):  # it may have been closed at once
                 s.sendall(text.encode())
     return len(_held)
 
 
 def held() -> int:
-    """Return how many connections nobody has ended."""
+    """Return how many connections neither side has closed."""
     poll = select.poll()
     for s in _held:
         poll.register(s, select.POLLIN)
@@ -42,9 +43,9 @@ def let_go() -> None:
 
 
 def abandon(host: str, rounds: int = 8, each: int = 500) -> int:
-    """Begin TLS with a host that does not answer, and leave without a goodbye; count the attempts.
+    """Begin TLS with a host that does not answer, and disconnect abruptly; count the attempts.
 
-    As TLS begins, so that Squid goes on to the host.
+    As TLS begins, so that Squid connects to the host.
     """
     hello = _hello(host)
     got_through = 0
@@ -55,7 +56,7 @@ def abandon(host: str, rounds: int = 8, each: int = 500) -> int:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             left.append(s)
             got_through += _begins(s, host, hello)
-        # Squid has read the last hello once it answers a connection that came after it.
+        # Squid has read the last hello once it answers a later connection.
         connect("api.good.test:443")
         for s in left:
             s.close()

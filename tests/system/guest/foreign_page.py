@@ -1,6 +1,6 @@
 """Web server with one page of the agent's own. Runs inside the machine, as the agent.
 
-It is on another port of the machine that the page for approvals is on: for cookies, the same site.
+It is on another port of the machine than the page for approvals: for cookies, the same site.
 """
 
 import http.server

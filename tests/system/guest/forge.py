@@ -35,7 +35,7 @@ def give(
     name: str = "vault",
     keys: Sequence[str] = KEYS,
 ) -> None:
-    """Write what `mcpwrap-mint start vault` gives, or a variant; ages are by one clock each."""
+    """Write the files of `mcpwrap-mint start vault`, or a variant; ages are by one clock each."""
     real = clocks.now()
     now = replace(real, boot_s=real.boot_s - boot_age_s)
     random = caps.Randomness(os.urandom(8).hex(), os.urandom(32))
@@ -50,19 +50,19 @@ def give(
 
 
 def keep() -> None:
-    """Keep what this start was given, for `replay`."""
+    """Keep the files of this start, for `replay`."""
     EARLIER.mkdir(exist_ok=True)
     for file in ("capability", "bundle"):
         shutil.copy(FILES[file], EARLIER / file)
 
 
 def replay(file: str) -> None:
-    """Write what an earlier start was given."""
+    """Write the files of an earlier start."""
     shutil.copyfile(EARLIER / file, FILES[file])
 
 
 def take(file: str) -> None:
-    """Write what the server `other` was given."""
+    """Write the files of the server `other`."""
     shutil.copyfile(FILES[f"other's {file}"], FILES[file])
 
 
@@ -75,7 +75,7 @@ def remove(file: str) -> None:
 
 
 def cut(file: str, part: float) -> None:
-    """Keep this part of a file."""
+    """Keep this part of a file, and cut off the rest."""
     text = FILES[file].read_text()
     FILES[file].write_text(text[: int(len(text) * part)])
 

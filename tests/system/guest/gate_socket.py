@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 GATE = "/run/mcpwrap/gate.sock"
 HELLO = b"mcpwrap 1\0"
-HELD = 128  # so many the gate holds of one account
+HELD = 128  # the gate's limit for one account
 FLOOD = 200
 
 
@@ -28,7 +28,7 @@ def _send(sock: socket.socket, data: bytes, fds: Sequence[int]) -> None:
 def _received(gate: socket.socket) -> str:
     try:
         return gate.recv(65536).decode()
-    except ConnectionResetError:  # what was sent before it can still be read
+    except ConnectionResetError:  # data that was sent before can still be read
         return gate.recv(65536).decode()
 
 
@@ -40,7 +40,7 @@ def _answer(within_s: float, fds: Sequence[int], hello: bytes | None = HELLO + b
 
 
 def _answer_to_two(within_s: float, fds: Sequence[int], more: Sequence[int]) -> str:
-    """Send an honest hello and, in the place of an answer, more descriptors."""
+    """Send a valid hello and, instead of an answer, more descriptors."""
     gate = _connected(within_s)
     for some in (fds, more):
         _send(gate, HELLO + b"probe", some)
@@ -62,7 +62,7 @@ def _pair_of_pipes() -> list[int]:
 
 
 def answers(within_s: float) -> dict[str, str]:
-    """Return what the gate answers to each kind of descriptors and of hello."""
+    """Return the gate's response to each kind of descriptors and of hello."""
     r, w = os.pipe()
     unix, inet = socket.AF_UNIX, socket.AF_INET
     stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
@@ -100,18 +100,18 @@ def answers(within_s: float) -> dict[str, str]:
 
 
 def answer_to_fifo(within_s: float, path: str) -> str:
-    """Return what the gate answers to this FIFO at both ends."""
+    """Return the gate's response to this FIFO at both ends."""
     return _answer(within_s, [os.open(path, os.O_RDWR)] * 2)
 
 
 def answer_to_tcp(within_s: float) -> str:
-    """Return the status that the gate answers to TCP sockets with."""
+    """Return the status in the gate's response to TCP sockets."""
     inet = [_unused(socket.AF_INET, socket.SOCK_STREAM) for _ in range(2)]
     return _answer(within_s, inet, HELLO + b"everything")[:3]
 
 
 def offer_ends_that_lead_nowhere(within_s: float) -> None:
-    """Hand over unix streams that are not connected; return when the gate closes the session."""
+    """Pass unix sockets that are not connected; return when the gate closes the session."""
     gate = _connected(within_s)
     ends = [_unused(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(2)]
     _send(gate, HELLO + b"everything", ends)
@@ -132,7 +132,7 @@ def die_with_the_session_in_flight(within_s: float) -> None:
 
 
 def leave_early(count: int, within_s: float) -> None:
-    """Say an honest hello so many times, and never wait for the answer."""
+    """Send a valid hello this often, and never wait for the response."""
     for _ in range(count):
         gate = _connected(within_s)
         (r, w), (r2, w2) = os.pipe(), os.pipe()
@@ -144,14 +144,14 @@ def leave_early(count: int, within_s: float) -> None:
 
 
 def knock_and_run(within_s: float) -> None:
-    """Connect and hang up, over and over, until a line comes."""
+    """Connect and disconnect, over and over, until a line comes."""
     print("at it", flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         _connected(within_s).close()
 
 
 def flood(within_s: float) -> None:
-    """Hold more connections than an account may; print what each over that is told, and wait."""
+    """Hold more connections than an account may; print the refusal of each one over, and wait."""
     held = [_connected(within_s) for _ in range(FLOOD)]
     print([_received(gate)[:3] for gate in held[HELD:]].count("!75"), flush=True)
     sys.stdin.readline()

@@ -1,6 +1,6 @@
 """Message queues given to UIDs and GIDs of others. Runs inside, as any account.
 
-Arguments: the first id and how many; each queue takes two. Source: msgctl(2), IPC_SET; the layout
+Arguments: the first id and the number; each queue takes two. Source: msgctl(2), IPC_SET; the layout
 of struct msqid_ds is that of x86-64 and arm64, <asm-generic/msgbuf.h>.
 """
 

@@ -1,4 +1,4 @@
-"""Greed of a server: processes, threads, memory and files without end. Runs inside the machine."""
+"""Excessive use by a server of processes, threads, memory and files. Runs inside the machine."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def eat_by_child() -> None:
 
 
 def fill(folder: str = "") -> None:
-    """Write a file, in the temporary folder or another one, until nothing more fits."""
+    """Write a file, in the temporary folder or another one, until the file system is full."""
     path = Path(folder or os.environ["TMPDIR"], "big")
     with suppress(OSError), path.open("wb", 0) as file:
         while file.write(bytes(PIECE)):
@@ -51,7 +51,7 @@ def fill(folder: str = "") -> None:
 
 
 def fill_unseen(folder: str) -> None:
-    """Write to a file that has no name any more, until nothing more fits."""
+    """Write to a file without a name, until the file system is full."""
     path = Path(folder, "unseen")
     with path.open("wb", 0) as file:
         path.unlink()
@@ -68,7 +68,7 @@ def fill_up(path: str) -> str:
         try:
             with Path(f"{path}{number}").open("wb", 0) as file:
                 while file.write(bytes(size)):
-                    os.fsync(file.fileno())  # else room that is only promised is not taken
+                    os.fsync(file.fileno())  # else space that is only reserved is not used
         except OSError as error:
             why = os.strerror(error.errno or 0)
     return why
@@ -94,7 +94,7 @@ def run_a_program(within_s: float) -> int:
 
 
 def start_threads(count: int, stay_s: float = 0.0) -> int:
-    """Start so many threads that stay; return how many there are after `stay_s`."""
+    """Start this many threads that stay; return how many there are after `stay_s`."""
     for _ in range(count):
         threading.Thread(target=_for_ever.wait, daemon=True).start()
     time.sleep(stay_s)
@@ -102,7 +102,7 @@ def start_threads(count: int, stay_s: float = 0.0) -> int:
 
 
 def share_of_a_processor(for_s: float) -> float:
-    """Compute without end for this time; return the share of a processor that it had."""
+    """Compute without end for this time; return the share of a processor that it used."""
     began, used = time.monotonic(), time.process_time()
     while time.monotonic() < began + for_s:
         pass

@@ -1,4 +1,4 @@
-"""A service that hangs, and `mcpwrap status` until it is restarted. Runs inside, as root."""
+"""Service that hangs, and `mcpwrap status` until it is restarted. Runs inside, as root."""
 
 import json
 import subprocess
@@ -8,8 +8,8 @@ import time
 def hang(unit: str, whom: str, within_s: float) -> tuple[float, list[tuple[str, str]]] | None:
     """Stop processes of a unit by SIGSTOP: `main` or `all`.
 
-    Returns after how many seconds another process serves in its place, and each state and status of
-    `mcpwrap status` until then; None if there is no other.
+    Return the seconds until another process serves instead, and each state and status of `mcpwrap
+    status` until then; None if there is no other.
     """
     before = _main_pid(unit)
     began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""Names that steer a terminal, wherever a name can come from. Runs inside the machine, as root."""
+"""Names that control a terminal, in every source of names. Runs inside the machine, as root."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WIDE = (24, 500)  # of the terminal: no table is cut
 
 
 def plant(name: str) -> None:
-    """Have a file, an account, servers, a policy, a line of Squid's and of the journal with it."""
+    """Make a file, an account, servers, a policy, a Squid line and a journal line with it."""
     word = "".join(name.split("\n"))  # where a newline ends a line, or Squid has escaped it
     alice = pwd.getpwnam("alice")
     for table in TABLES:
@@ -41,7 +41,7 @@ def plant(name: str) -> None:
 
 
 def remove(name: str) -> None:
-    """Take all of them away."""
+    """Remove all of them."""
     for table in TABLES:
         Path(f"{table}.before").replace(table)
     shutil.rmtree(HOME / f"{name}.d")
@@ -50,14 +50,14 @@ def remove(name: str) -> None:
 
 
 def log(message: str, pid: int) -> None:
-    """Have the journal hold a message about a process, as root may write one."""
+    """Write a message about a process to the journal, as root may."""
     fields = f"MESSAGE={message}\nPRIORITY=6\nOBJECT_PID={pid}\n"
     subprocess.run(["logger", "--journald"], input=fields.encode(), check=True)
     subprocess.run(["journalctl", "--sync"], check=True)
 
 
 def shown(command: str) -> str:
-    """Run a shell command at a terminal; return what that is sent, each byte as a character."""
+    """Run a shell command at a terminal; return its output, each byte as a character."""
     pid, terminal = pty.fork()
     if pid == 0:
         termios.tcsetwinsize(0, WIDE)
@@ -72,7 +72,7 @@ def shown(command: str) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # nobody has it open any more: tty_ioctl(4), EIO
+    except OSError:  # no process has it open any more: tty_ioctl(4), EIO
         return b""
 
 

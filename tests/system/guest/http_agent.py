@@ -23,7 +23,7 @@ SPEC = "io.modelcontextprotocol/"
 BOTH = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 CLIENT = {"name": "bed", "version": "1"}
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-# After a first answer: shows whether the connection is still good for a request.
+# After a first answer: shows whether the connection still accepts a request.
 LAST = "GET /no-such-place HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n"
 
 
@@ -46,7 +46,7 @@ class Place:
     def begin(
         self, method: str, body: Json | None, headers: dict[str, str]
     ) -> http.client.HTTPResponse:
-        """Send one request, and return what is coming."""
+        """Send one request, and return the response for reading."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=self.within_s)
         self.open.append(connection)
         text = None if body is None else json.dumps(body)
@@ -54,7 +54,7 @@ class Place:
         return connection.getresponse()
 
     def rest(self, answer: http.client.HTTPResponse) -> Json:
-        """Return the messages that come, and whether it ended as it should."""
+        """Return the received messages, and whether the stream ended as it should."""
         messages, error = [], ""
         try:
             messages = list(self.messages(answer))
@@ -63,7 +63,7 @@ class Place:
         return {"messages": messages, "error": error}
 
     def messages(self, answer: http.client.HTTPResponse) -> Iterator[Json]:
-        """Give each message when it is there."""
+        """Yield each message as it arrives."""
         if answer.headers.get_content_type() != "text/event-stream":
             text = answer.read().decode()
             with suppress(ValueError):
@@ -94,9 +94,9 @@ def modern(place: Place, method: str, params: Json) -> tuple[Json, dict[str, str
     return request(place, method, {**params, "_meta": meta}), headers
 
 
-# ------------------------------------------------------------------------------- the steps
+# ------------------------------------------------------------------------------- steps
 def ask(place: Place, method: str, params: Json, headers: dict[str, str]) -> Json:
-    """Ask as since 2026-07-28."""
+    """Send a request as since 2026-07-28."""
     body, needed = modern(place, method, params)
     return place.ask("POST", body, {**needed, **headers})
 
@@ -107,7 +107,7 @@ def call(place: Place, tool: str, arguments: Json) -> Json:
 
 
 def begin(place: Place, headers: dict[str, str]) -> Json:
-    """Do the handshake, and go on in that session."""
+    """Do the handshake, and continue in that session."""
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
     answer = place.ask("POST", request(place, "initialize", params), {**BOTH, **headers})
     if session := answer["headers"].get("mcp-session-id"):
@@ -118,7 +118,7 @@ def begin(place: Place, headers: dict[str, str]) -> Json:
 
 
 def resume(place: Place, session: str) -> None:
-    """Go on in a session of before."""
+    """Continue in an earlier session."""
     place.session = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
 
 
@@ -129,7 +129,7 @@ def use(place: Place, tool: str, arguments: Json, headers: dict[str, str]) -> Js
 
 
 def use_until_gone(place: Place, tool: str, arguments: Json) -> list[Json]:
-    """Call a tool in the session until there is no such session any more; return each answer."""
+    """Call a tool in the session until the session is gone; return each answer."""
     ends_at = time.monotonic() + place.within_s
     answers = [use(place, tool, arguments, {})]
     while answers[-1]["status"] != 404 and time.monotonic() < ends_at:
@@ -144,7 +144,7 @@ def end(place: Place, headers: dict[str, str]) -> int:
 
 
 def leave(place: Place, tool: str, arguments: Json) -> Json:
-    """Call a tool, leave when the first message has come, and return it with its event's id.
+    """Call a tool, disconnect after the first message, and return it with its event's id.
 
     In the session, if there is one; else as since 2026-07-28.
     """
@@ -180,7 +180,7 @@ def listen(place: Place, last_event_id: str) -> Json:
 
 
 def hear(place: Place, count: int) -> Json:
-    """Print that it listens, and read so many messages of the stream that belongs to no request."""
+    """Print that it listens, and read this many messages of the stream without a request."""
     answer = place.begin("GET", None, {"Accept": "text/event-stream"})
     seen: Json = {"status": answer.status, "messages": []}
     if count:
@@ -193,7 +193,7 @@ def hear(place: Place, count: int) -> Json:
 
 
 def count(place: Place, tool: str, arguments: Json) -> Json:
-    """Call a tool that says much, and return what of it came, in which order, and how it ended."""
+    """Call a tool that sends much, and return what arrived, in which order, and how it ended."""
     params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "many"}}
     body, headers = modern(place, "tools/call", params)
     numbers, last = [], None
@@ -218,8 +218,8 @@ def count(place: Place, tool: str, arguments: Json) -> Json:
 def raw(place: Place, data: str) -> Json:
     """Send bytes; return the status of each answer to them, and whether the connection is closed.
 
-    A connection that is not closed after the first answer gets one more request: what comes before
-    its answer are answers to the bytes.
+    A connection that is not closed after the first answer gets one more request: the answers before
+    its answer belong to the bytes.
     """
     with socket.create_connection((place.host, place.port), place.within_s) as sock:
         with suppress(OSError):  # it may be refused before all is sent
@@ -239,7 +239,7 @@ def raw(place: Place, data: str) -> Json:
 
 
 def _answer(answers: io.BufferedReader) -> bytes:
-    """Return the next answer, but for those like 100; nothing if the connection has ended."""
+    """Return the next final response, skipping 1xx; nothing if the connection has ended."""
     head = b""
     while (line := answers.readline()) not in {b"\r\n", b""}:
         head += line
@@ -271,7 +271,7 @@ def await_end(place: Place, data: str) -> Json:
 
 
 def crowd(place: Place, connections: int) -> int:
-    """Open many connections and say nothing; return how many there are. They stay open."""
+    """Open many connections without sending; return how many there are. They stay open."""
     for _ in range(connections):
         connection = http.client.HTTPConnection(place.host, place.port, timeout=place.within_s)
         connection.connect()
@@ -280,7 +280,7 @@ def crowd(place: Place, connections: int) -> int:
 
 
 def reach(place: Place) -> str:
-    """Say whether anybody is there."""
+    """Return whether a process listens there."""
     try:
         socket.create_connection((place.host, place.port), place.within_s).close()
     except OSError as error:
@@ -298,12 +298,12 @@ STEPS = {
 
 
 def take_steps() -> list[Any]:
-    """Take the steps that the first line of standard input has; return the result of each."""
+    """Take the steps in the first line of standard input; return the result of each."""
     return _taken(json.loads(sys.stdin.readline()))
 
 
 def take_steps_until_closed() -> list[Any]:
-    """Take them too, and end at once when standard input is closed."""
+    """Take the steps too, and end at once when standard input is closed."""
     told = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     return _taken(told)

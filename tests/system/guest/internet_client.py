@@ -27,7 +27,7 @@ def events(count: int, interval_s: float) -> list[tuple[float, float]]:
 
 
 def websocket() -> tuple[str, str]:
-    """Send a message; return the status of the upgrade, and the message that comes back."""
+    """Send a message; return the status of the upgrade, and the echoed message."""
     plain = socket.create_connection((HOST, 443))
     with ssl.create_default_context().wrap_socket(plain, server_hostname=HOST) as s:
         s.sendall(UPGRADE.replace("\n", "\r\n").encode())
@@ -40,7 +40,7 @@ def websocket() -> tuple[str, str]:
 
 
 def strays() -> None:
-    """Send a datagram and a SYN of either family to where nobody listens."""
+    """Send a datagram and a SYN of either family to an address without a listener."""
     for family, address in ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:db8:9::9")):
         with socket.socket(family, socket.SOCK_DGRAM) as s:
             s.sendto(b"x", (address, 5353))
@@ -49,6 +49,6 @@ def strays() -> None:
 
 
 def banner(address: str, port: int) -> str:
-    """Return what a listener sends first."""
+    """Return the first data of a listener."""
     with socket.create_connection((address, port)) as s:
         return s.recv(99).decode()

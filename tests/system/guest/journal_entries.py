@@ -7,7 +7,7 @@ import threading
 
 
 def await_entry(cursor: str, pattern: str, within_s: float) -> bool:
-    """Wait for the first entry `UNIT: MESSAGE` after this cursor that matches; say if it came."""
+    """Wait for the first matching entry `UNIT: MESSAGE` after this cursor; print if it came."""
     argv = ["journalctl", "-f", "-o", "json", "--after-cursor", cursor]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as journal:
         assert journal.stdout

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def kill_and_watch(victim: int, watched: Sequence[int], within_s: float) -> list[int]:
-    """Kill one process; return which of the others are there after `within_s`."""
+    """Kill one process; return which of the others are left after `within_s`."""
     poll, left = select.poll(), {}
     for pid in watched:
         with suppress(ProcessLookupError):

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-# What a session of the probe does, by functions of `greed.py`.
+# Code that a session of the probe runs, by functions of `greed.py`.
 TAKES = {
     "processes": "fork()",
     "memory": "eat()",
@@ -27,7 +27,7 @@ def greedily(call: str) -> str:
 
 
 def sh(command: str) -> str:
-    """Run a shell command, which must go well, and return what it prints."""
+    """Run a shell command, which must succeed, and return its output."""
     return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
 
 
@@ -47,7 +47,7 @@ class Session:
         print(json.dumps(call), file=self.stub.stdin, flush=True)
 
     def ask(self, code: str) -> Any:
-        """Send a code, and return what it leaves in `result`."""
+        """Send a code, and return the value of `result`."""
         self.send(code)
         assert self.stub.stdout
         line = self.stub.stdout.readline()
@@ -55,20 +55,20 @@ class Session:
         return json.loads(line)["result"]["told"]
 
     def end(self, within_s: float) -> list[Any]:
-        """Close the session; return the status of its stub, and what it had on stderr."""
+        """Close the session; return the status and standard error of its stub."""
         err = self.stub.communicate(timeout=within_s)[1]
         return [self.stub.returncode, err.strip()]
 
 
 def taken(call: str, other: Session, within_s: float) -> list[Any]:
-    """Return how a session that takes too much ended, and what the other one still has."""
+    """Return how an excessive session ended, and what the other session still has."""
     session = Session()
     session.send(greedily(call))
     return [*session.end(within_s), other.ask(READ)]
 
 
 def ceilings() -> dict[str, str]:
-    """Return what the kernel holds a session to."""
+    """Return the limits of a session in the kernel."""
     group = sh("systemctl show -P ControlGroup mcpwrap@probe.service").strip()
     leaf = next(Path(f"/sys/fs/cgroup{group}").glob("s-*/agent-*")).parent
     files = ("memory.max", "memory.swap.max", "pids.max", "cpu.max")
@@ -76,7 +76,7 @@ def ceilings() -> dict[str, str]:
 
 
 def begin() -> Session:
-    """Make alice's account and open the session that goes on."""
+    """Make alice's account and open the session that continues."""
     sh("useradd -m -s /bin/bash -G mcpwrap alice")
     sh("mcpwrap apply")
     session = Session()
@@ -85,7 +85,7 @@ def begin() -> Session:
 
 
 def play(takes: list[str], within_s: float) -> dict[str, Any]:
-    """Take too much in each of these ways, a session each; return what was seen."""
+    """Exceed each of these limits, a session each; return the observations."""
     other = begin()
     seen: dict[str, Any] = {what: taken(TAKES[what], other, within_s) for what in takes}
     seen["ceilings"] = ceilings()
@@ -93,7 +93,7 @@ def play(takes: list[str], within_s: float) -> dict[str, Any]:
 
 
 def play_all(within_s: float) -> dict[str, Any]:
-    """Take too much in every way, and look at the processor time and the status too."""
+    """Exceed every limit, and check the processor time and the status too."""
     other = begin()
     seen: dict[str, Any] = {what: taken(TAKES[what], other, within_s) for what in TAKES}
     seen["share of a processor"] = other.ask(greedily(f"share_of_a_processor({SPIN_S})"))

@@ -23,9 +23,9 @@ GATE = "/run/mcpwrap/gate.sock"
 CLAIMS = Path("/opt/claims.json")
 LISTED = ("/var/lib/mcpwrap", "/etc/mcpwrap", "/var/log", "/home/alice")
 WRITTEN = ("/run/lock/x", "/usr/x", "/run/x")
-READY = b"READY=1\nWATCHDOG_USEC=3600000000"  # an hour: nothing here tells the watchdog more
+READY = b"READY=1\nWATCHDOG_USEC=3600000000"  # an hour: no later ping is sent to the watchdog
 LOOK_EVERY_S = 0.05  # there is no event for this
-OUT_S = 5.0  # for a connection that is not to come about: no test waits for its end
+OUT_S = 5.0  # for a connection that must not come about: no test waits for its end
 
 
 # ------------------------------------------------------------------ in place of the listener
@@ -80,7 +80,7 @@ def _notify(text: bytes) -> None:
 
 
 def ask_for() -> None:
-    """Ask the gate for a session of each server and UID in CLAIMS, as if it was taken over."""
+    """Request a session of the gate for each server and UID in CLAIMS, as if taken over."""
     claims = json.loads(CLAIMS.read_text())
     listener = socket.socket(fileno=3)
     _notify(READY)
@@ -91,7 +91,7 @@ def ask_for() -> None:
 
 
 def gate_answer(server: str, uid: int) -> str:
-    """Ask for a session for this agent, as its listener would; return the gate's answer."""
+    """Request a session for this agent, as its listener would; return the gate's response."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         gate.connect(GATE)
         hello = f"mcpwrap 1\0{server}\0MCPWRAP_AGENT={uid}".encode()
@@ -100,9 +100,9 @@ def gate_answer(server: str, uid: int) -> str:
         return gate.recv(65536).decode()
 
 
-# ------------------------------------------------------------------------------- who connects
+# ------------------------------------------------------------------------------- clients
 def call(account: str, address: str, port: int, source: str, within_s: float) -> str:
-    """Connect as this account; return the line that it was sent, or how it was refused."""
+    """Connect as this account; return the received line, or how it was refused."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         user = pwd.getpwnam(account)
@@ -130,7 +130,7 @@ def _line(address: str, port: int, source: str, within_s: float) -> str:
 
 
 def calls(accounts: list[str], addresses: list[str], within_s: float) -> list[tuple[str, str, str]]:
-    """Connect as each account to each address; return account, address and what came of it."""
+    """Connect as each account to each address; return account, address and outcome."""
     return [
         (account, address, call(account, address, PORT, "0.0.0.0", within_s))
         for address in addresses

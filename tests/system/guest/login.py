@@ -8,7 +8,7 @@ import urllib.request
 def log_in(server: str, within_s: float) -> None:
     """Type `mcpwrap login`, open the page that it shows, and end with its status.
 
-    The browser ends where the command listens.
+    The browser runs where the command listens.
     """
     argv = ["mcpwrap", "login", server, "--no-browser"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as login:

@@ -14,12 +14,12 @@ ADDRESSES = {
     socket.AF_INET6: ("::1", "fd00::7"),
 }
 SENDERS = ("root", "wrapper")
-LAST = "end"  # sent to each listener by itself: what came before it has been read then
+LAST = "end"  # sent to each listener by itself: all earlier data has been read then
 _seen: set[tuple[str, str, str]] = set()
 
 
 def listen() -> list[tuple[str, str, str]]:
-    """Listen at every address by every protocol until a line is read; return who came where."""
+    """Listen at every address by every protocol until a line is read; return the arrivals."""
     serve: list[Callable[[], None]] = []
     for family, addresses in ADDRESSES.items():
         for address in addresses:
@@ -62,7 +62,7 @@ def _receive(datagrams: socket.socket, address: str) -> None:
 def _echo_requests(raw: socket.socket, address: str) -> None:
     while True:
         data = raw.recv(256)
-        # Echo requests alone: our refusals quote what they refuse.
+        # Echo requests only: our refusals quote the refused packet.
         kind = data[20] if raw.family == socket.AF_INET else data[0]
         if kind not in {8, 128}:
             continue
@@ -74,7 +74,7 @@ def _echo_requests(raw: socket.socket, address: str) -> None:
 
 
 def send(sender: str, within_s: float | None) -> dict[str, str]:
-    """Send this name to every address by every protocol; return how each attempt went."""
+    """Send this name to every address by every protocol; return the outcome of each attempt."""
     socket.setdefaulttimeout(within_s)
     name = sender.encode()
     went = {}

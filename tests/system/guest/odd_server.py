@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 Call = dict[str, Any]
-# Words that no person sees, and an escape that clears a terminal.
+# Characters that a person does not see, and an escape that clears a terminal.
 INSTRUCTIONS = "Be kind.\U000e0064\U000e0069\U000e0065\x1b[2J"
 TOOLS = [
     {"name": "good", "description": "Answers.\u200b\u202e", "inputSchema": {"type": "object"}},
@@ -48,7 +48,7 @@ class Odd:
             write(base64.b64decode(line).replace(b"<ID>", number))
 
     def long(self, call: Call, start: str, line_bytes: int) -> None:
-        """Answer with a line of so many bytes, in which a text begins with `start`."""
+        """Answer with a line of this many bytes, in which a text begins with `start`."""
         room = line_bytes - len(answer(call, start))
         self._text = start + base64.b64encode(random.Random(5).randbytes(room)).decode()[:room]
         write(answer(call, self._text))
@@ -58,7 +58,7 @@ class Odd:
         write(answer(call, hashlib.sha256(self._text.encode()).hexdigest()))
 
     def hold(self, call: Call, until: int) -> None:
-        """Answer once there are so many calls: all of them, with progress, in another order."""
+        """Answer once there are this many calls: all of them, with progress, in another order."""
         self._held.append(call)
         if len(self._held) == until:
             for each in sorted(self._held, key=lambda held: held["id"] * 7919 % 10007):
@@ -85,7 +85,7 @@ def main() -> None:
             case "tools/call":
                 getattr(odd, params["name"])(call, **params["arguments"])
             case _:
-                pass  # of what else there is nothing wants an answer
+                pass  # no other message requires a response
         sys.stdout.buffer.flush()
 
 

@@ -1,7 +1,8 @@
 """Clients of the egress proxy and the front. Runs in the sandbox of a server, in the probe.
 
-A module keeps its state as long as the session of the probe lasts: `started` holds what goes on
-between two calls. The two functions that need no proxy run outside a sandbox, too.
+A module keeps its state as long as the session of the probe lasts: `started` has the processes and
+threads that run on between two calls. The two functions that need no proxy run outside a sandbox,
+too.
 """
 
 import errno
@@ -45,12 +46,12 @@ def own() -> str:
 
 @functools.cache
 def trusted() -> ssl.SSLContext:
-    """Return what the server trusts, read once: reading it takes longer than the rest."""
+    """Return the server's trusted certificates, read once: reading takes longer than the rest."""
     return ssl.create_default_context()
 
 
 def head_of(s: socket.socket) -> bytes:
-    """Read the head of an answer, and not a byte of what comes after it."""
+    """Read the head of a response, and not a byte of its body."""
     head = b""
     while b"\r\n\r\n" not in head:
         piece = s.recv(1)
@@ -75,7 +76,7 @@ def tunnel(host: str, port: int = 443) -> socket.socket:
 
 
 def plainly(host: str) -> socket.socket:
-    """Connect as a program does that knows no proxy: the front is where the name leads."""
+    """Connect as a program without proxy support does: the name leads to the front."""
     return socket.create_connection((host, 443), WAIT_S)
 
 
@@ -87,7 +88,7 @@ def secured(
 
 
 def say(s: socket.socket, line: str, host: str, more: str = "") -> BufferedReader:
-    """Send a request without a body; return what the answer is read from."""
+    """Send a request without a body; return the file from which to read the response."""
     s.sendall(f"{line} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n".encode())
     return s.makefile("rb")
 
@@ -117,7 +118,7 @@ def ask(
 
 
 def status(**how: Any) -> int | str:
-    """Return what came of `ask`: a status, that of a refused CONNECT, or the error."""
+    """Return the outcome of `ask`: a status, that of a refused CONNECT, or the error."""
     try:
         return ask(**how)[0]
     except RefusedError as refused:
@@ -127,7 +128,7 @@ def status(**how: Any) -> int | str:
 
 
 def status_by_machines(authorities: str) -> int | str:
-    """Return the same with these authorities in place of those that the server trusts."""
+    """Return the same with these authorities instead of those that the server trusts."""
     return status(context=ssl.create_default_context(cafile=authorities))
 
 
@@ -152,12 +153,12 @@ def by_urllib(url: str, knows_proxy: bool = True) -> str:  # noqa: FBT001, FBT00
     try:
         answer = urllib.request.build_opener(*handlers).open(url, timeout=WAIT_S)
         return f"{answer.status} {answer.read().decode()}"
-    except OSError as error:  # URLError is one
+    except OSError as error:  # URLError is an OSError
         return f"refused: {error}"
 
 
 def by_go(url: str, knows_proxy: bool = True) -> str:  # noqa: FBT001, FBT002
-    """Get a URL as Go's client does, with the environment or with its certificates alone."""
+    """Get a URL as Go's client does, with the environment or with only its certificates."""
     alone = {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
     env = dict(os.environ) if knows_proxy else alone
     done = subprocess.run([GO_GET, url], capture_output=True, text=True, env=env)
@@ -165,13 +166,13 @@ def by_go(url: str, knows_proxy: bool = True) -> str:  # noqa: FBT001, FBT002
 
 
 def greeted(address: str, port: int) -> str:
-    """Return what is sent from an address and port to a new connection."""
+    """Return the data that an address and port sends to a new connection."""
     with socket.create_connection((address, port), WAIT_S) as s:
         return s.recv(64).decode()
 
 
 def echoed(text: str) -> tuple[int, list[str]]:
-    """Send a text three times over a WebSocket; return the status, and what came back."""
+    """Send a text three times over a WebSocket; return the status, and the echoes."""
     upgrade = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -181,20 +182,20 @@ def echoed(text: str) -> tuple[int, list[str]]:
         answer = say(s, "GET /ws", "api.good.test", upgrade)
         code, _ = status_and_headers(answer)
         came = []
-        for _ in range(3):  # RFC 6455: one masked frame of text each; what comes is not masked
+        for _ in range(3):  # RFC 6455: one masked frame of text each; received ones are not
             s.sendall(bytes([0x81, 0x80 | len(data), 0, 0, 0, 0]) + data)
             came.append(answer.read(2 + len(data))[2:].decode())
         return code, came
 
 
 def issuer(host: str = "api.good.test") -> str:
-    """Return who signed the certificate that is shown for a host."""
+    """Return the issuer of the certificate that is shown for a host."""
     certificate: Any = secured(host).getpeercert()
     return str(certificate["issuer"][-1][0][1])
 
 
 def authorities() -> list[str | None]:
-    """Return the common names of what the server trusts."""
+    """Return the common names of the server's trusted certificates."""
     subjects: list[Any] = [one["subject"] for one in trusted().get_ca_certs()]
     return [dict(part[0] for part in subject).get("commonName") for subject in subjects]
 
@@ -222,7 +223,7 @@ def reached(targets: list[list[Any]], wait_s: float) -> list[list[Any]]:
 
 
 def resolver_answers(address: str, wait_s: float) -> str:
-    """Send a resolver a question; return "answered", or the error's name."""
+    """Send a resolver a query; return "answered", or the error's name."""
     query = b"..\1\0\0\1\0\0\0\0\0\0\3api\4good\4test\0\0\1\0\1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(wait_s)
@@ -233,7 +234,7 @@ def resolver_answers(address: str, wait_s: float) -> str:
             return type(error).__name__
 
 
-# ------------------------------------------------------------------ what goes on
+# ------------------------------------------------------------------ background calls
 class Background:
     """One call of a function in a thread."""
 
@@ -251,7 +252,7 @@ class Background:
             self.error = repr(error)
 
     def finish(self, wait_s: float) -> bool:
-        """Wait for its end; say whether it has come."""
+        """Wait for its end; return whether it has come."""
         self.thread.join(wait_s)
         return not self.thread.is_alive()
 
@@ -303,19 +304,19 @@ class Events:
             self._has_come.notify_all()
 
     def more(self, count: int) -> dict[str, Any]:
-        """Wait until so many more have come, or the stream has ended; return what has come."""
+        """Wait for this many more events, or the end of the stream; return the events."""
         with self._has_come:
             wanted = min(self.count, len(self.numbers) + count)
             self._has_come.wait_for(lambda: len(self.numbers) >= wanted or self.error, WAIT_S)
         return self.said()
 
     def finish(self, wait_s: float) -> bool:
-        """Wait for its end; say whether it has come."""
+        """Wait for its end; return whether it has come."""
         self.thread.join(wait_s)
         return not self.thread.is_alive()
 
     def said(self) -> dict[str, Any]:
-        """Return what has come until now."""
+        """Return the events until now."""
         whole = self.numbers == list(range(len(self.numbers)))
         return {
             "came": len(self.numbers),
@@ -355,7 +356,7 @@ class Crowd:
         return "" if code == 200 else f"{time.time():.3f} status {code}"
 
     def finish(self, wait_s: float) -> bool:
-        """Wait for the end of all threads; say whether it has come."""
+        """Wait for the end of all threads; return whether it has come."""
         give_up_at = time.monotonic() + wait_s
         for thread in self.threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))
@@ -367,7 +368,7 @@ class Crowd:
 
 
 def download(size: int) -> tuple[int, int, bool]:
-    """Return the status of a download, how many bytes are missing, and whether it is right."""
+    """Return the status of a download, the number of missing bytes, and whether it is intact."""
     digest, left = hashlib.sha256(), size
     with secured("api.good.test") as s:
         answer = say(s, f"GET /bytes/{size}", "api.good.test")

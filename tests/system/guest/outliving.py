@@ -1,4 +1,4 @@
-"""Daemons that do not heed signals, and the wait for their end. Runs inside the machine."""
+"""Daemons that ignore signals, and the wait for their end. Runs inside the machine."""
 
 import os
 import pwd
@@ -28,7 +28,7 @@ def become_daemon() -> None:
 
 
 def leave(call: str, argv: list[str]) -> None:
-    """Start a server as an agent does, send it this call, and be gone at its answer."""
+    """Start a server as an agent does, send it this call, and exit at its answer."""
     server = subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -41,7 +41,7 @@ def leave(call: str, argv: list[str]) -> None:
 
 
 def await_end_of_all(account: str, within_s: float) -> list[str]:
-    """Wait until the account has no process; return the command lines of what is left."""
+    """Wait until the account has no process; return the command lines of those left."""
     uid, give_up_at = pwd.getpwnam(account).pw_uid, time.monotonic() + within_s
     while (left := _processes(uid)) and (remaining_s := give_up_at - time.monotonic()) > 0:
         _await_end(left[0], remaining_s)

@@ -1,6 +1,6 @@
 """Process of alice, and a polkit agent on her terminal. Runs inside the machine, as root.
 
-The agent asks for a password there, and what is typed is what the story says.
+The agent asks for a password there, and the story gives the text to type.
 """
 
 import json
@@ -51,12 +51,12 @@ class Terminal:
         """Type the next password at each prompt, until the process has ended."""
         while process.poll() is None:
             self._read(POLL_S)
-            # It turns the echo off after it has asked, and throws away what was typed before that.
+            # It turns the echo off after its prompt, and discards input from before that.
             is_silent = not termios.tcgetattr(self._terminal)[3] & termios.ECHO
             if self._passwords and is_silent and self.prompts > self._typed:
                 self._typed += 1
                 os.write(self._terminal, self._passwords.pop(0).encode() + b"\n")
-        self._read(0)  # what it showed at last
+        self._read(0)  # its last output
 
     def _read(self, within_s: float) -> None:
         if select.select([self._terminal], [], [], within_s)[0]:
@@ -80,9 +80,9 @@ def _as_alice(argv: list[str], **more: Any) -> subprocess.Popen[str]:
 
 
 def answered(command: str, answer: dict[str, Any], passwords: list[str]) -> list[Any]:
-    """Have alice decide by `command` (see `guest/approver.py`); return what came, and the terminal.
+    """Have alice decide by `command` (see `guest/approver.py`); return results, and the terminal.
 
-    The answer gets the start of her process, by which polkit knows it.
+    The answer gets the start of her process, by which polkit identifies it.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     asker = _as_alice(["sh", "-c", f'read -r plan; exec {command} "$plan"'], **pipes)
@@ -98,11 +98,11 @@ def answered(command: str, answer: dict[str, Any], passwords: list[str]) -> list
 
 
 def asked(passwords: list[str], how: dict[str, Any]) -> list[Any]:
-    """Start the service that asks polkit; return what came of each call, prompts, and terminal.
+    """Start the service that queries polkit; return each call's outcome, prompts, and terminal.
 
     Of `how`, `start_by` is added to the start of alice's process, so that it is another's;
-    `has_agent` says whether she has a terminal; the service is started `calls` times, and each
-    waits for `patience_s`.
+    `has_agent` is whether she has a terminal; the service is started `calls` times, and each waits
+    for `patience_s`.
     """
     asker = _as_alice(["sleep", "infinity"])
     start = _start_of(asker.pid)

@@ -1,7 +1,7 @@
 """Probe server: runs the test's code with its own account, its sandbox, its limits.
 
-Its one tool runs Python; the answer is what the code leaves in the name `result`. A code may import
-what is beside this file, by its full name.
+Its one tool runs Python; the answer is the value of the name `result`. A code may import the files
+beside this one, by their full names.
 """
 
 import json

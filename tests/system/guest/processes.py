@@ -7,12 +7,12 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
-# Where one hierarchy of control groups is: version 2, and what a hybrid host has.
+# Where one hierarchy of control groups is: version 2, and the one of a hybrid host.
 TREES = tuple(Path("/sys/fs/cgroup", name) for name in (".", "unified", "systemd"))
 
 
 def of_server(account: str, main_pid: str) -> list[int]:
-    """Return the processes of this account but its supervisor and what waits for a session.
+    """Return the account's processes without its supervisor and a pre-forked process.
 
     The latter is alone in a control group that has no agent's label, or on its way there.
     """

@@ -7,7 +7,7 @@ TIMES = 3
 
 
 def read_while_replaced(path: str) -> tuple[list[str], str, list[str]]:
-    """Replace the file some times; return what was read of it, its mode, and what is beside it."""
+    """Replace the file some times; return the texts read, its mode, and the files beside it."""
     file = Path(path)
     command = ["mcpwrap", "stats", "--prometheus", "--output", path]
     subprocess.run(command, check=True, umask=0o077)

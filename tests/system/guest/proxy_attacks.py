@@ -14,11 +14,11 @@ from pathlib import Path
 from tests.system.guest.attacks import OWN, SQUID_PORT, name_of, tcp, udp
 
 GET = "GET /v1/x HTTP/1.1\r\nHost: api.good.test\r\nConnection: close\r\n\r\n"
-MANY = 99  # responses that will not come
+MANY = 99  # responses that must not come
 
 
 def _read_line(s: socket.socket) -> bytes:
-    """Read until there is a whole line; return it, with what came behind it."""
+    """Read until there is a whole line; return it, with the data after it."""
     got = b""
     while b"\n" not in got and (chunk := s.recv(65536)):
         got += chunk
@@ -30,17 +30,17 @@ def _first_line(got: bytes) -> str:
 
 
 def _await_responses(s: socket.socket, got: bytes, count: int, wait_s: float) -> None:
-    """Read until so many responses began, the other side ended, or nothing came for so long."""
+    """Read until this many responses began, the peer closed, or nothing came for this long."""
     s.settimeout(wait_s)
     try:
         while got.count(b"HTTP/1.") < count and (chunk := s.recv(65536)):
             got += chunk
     except OSError:
-        return  # the time, or an end without a goodbye
+        return  # a timeout, or an abrupt end
 
 
 def say(text: str, to: str = "") -> str:
-    """Return the first line that Squid answers."""
+    """Return the first line of Squid's response."""
     try:
         with socket.create_connection((to or OWN, SQUID_PORT)) as s:
             s.sendall(text.encode("latin1"))
@@ -50,12 +50,12 @@ def say(text: str, to: str = "") -> str:
 
 
 def say_each(texts: Sequence[str]) -> list[str]:
-    """Say each on a connection of its own."""
+    """Send each on a connection of its own."""
     return [say(text) for text in texts]
 
 
 def say_after(tunnel: str, texts: Sequence[str], wait_s: float) -> list[str]:
-    """Open a tunnel for each, side by side, and say it there; return what the tunnels came to."""
+    """Open a tunnel for each, in parallel, and send it there; return the outcomes."""
 
     def one(text: str) -> str:
         try:
@@ -73,24 +73,24 @@ def say_after(tunnel: str, texts: Sequence[str], wait_s: float) -> list[str]:
 
 
 def connect(target: str, to: str = "") -> str:
-    """Ask for a tunnel; return the status."""
+    """Request a tunnel; return the status."""
     line = say(f"CONNECT {target} HTTP/1.1\r\n\r\n", to=to)
     return line.split()[1] if line.startswith("HTTP/") else line
 
 
 def connect_each(targets: Sequence[str]) -> list[str]:
-    """Ask for a tunnel to each."""
+    """Request a tunnel to each."""
     return [connect(target) for target in targets]
 
 
 def use(address: str, target: str) -> list[str]:
-    """Use what is at an egress address: Squid, and the three ports of the front."""
+    """Use the ports of an egress address: Squid, and the three ports of the front."""
     front = [tcp(address, 443), tcp(address, 53), udp(address, 53)]
     return [connect(target, to=address), *front]
 
 
 def _tls(raw: socket.socket, name: str | None) -> ssl.SSLSocket:
-    # Whatever certificate comes: an attacker does not mind.
+    # Any certificate is accepted: an attacker does not care.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(raw, server_hostname=name)
@@ -127,7 +127,7 @@ def ask_inside(host: str, texts: Sequence[str]) -> list[str]:
 
 
 def ask_more_inside(host: str, texts: Sequence[str], more: int, wait_s: float) -> list[str]:
-    """Send each so, side by side, and wait for as many responses after the first.
+    """Send each so, in parallel, and wait for as many responses after the first.
 
     Or until nothing comes for `wait_s`.
     """
@@ -161,7 +161,7 @@ def by_front(names: Sequence[str | None]) -> list[str]:
 
 
 def readable(files: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """Return those of these files, and of what is found in the folders, that can be read."""
+    """Return the readable ones of these files, and of the files in these folders."""
     walked = [(top, names) for folder in folders for top, _, names in os.walk(folder)]
     found = [str(Path(top, name)) for top, names in walked for name in names]
     return [path for path in (*found, *files) if _can_read(Path(path))]

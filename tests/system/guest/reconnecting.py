@@ -20,8 +20,8 @@ from tests.system.guest import http_agent
 
 TOOL, GIVEN = "good", {"words": "still here"}  # of odd_server.py
 VERSION = "2025-11-25"
-LAST_CALLS = 20  # in one session, so that it is one that lives
-BETWEEN_CALLS_S = 0.05  # as fast as no model is, and no load for the host
+LAST_CALLS = 20  # in one session, so that it counts as alive
+BETWEEN_CALLS_S = 0.05  # faster than any model, and no load for the host
 
 
 class BrokenError(Exception):

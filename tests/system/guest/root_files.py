@@ -1,4 +1,4 @@
-"""Snapshot of all that a root has: files, units, packet rules. Runs inside the machine, as root."""
+"""Snapshot of a root: files, units, packet rules. Runs inside the machine, as root."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-# Left out is what apt, logs and a running system write.
+# Without files that apt, logs and a running system write.
 SKIPPED = (
     *("/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/home", "/etc/.pwd.lock"),
     *("/var/log", "/var/cache", "/var/tmp", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd"),
@@ -16,7 +16,7 @@ RULES = ["nft", "list", "ruleset"]
 
 
 def snapshot() -> dict[str, object]:
-    """Return every file with what it is, the package's units, and the packet rules."""
+    """Return every file with its properties, the package's units, and the packet rules."""
     seen: dict[str, object] = {}
     for top, folders, files in os.walk("/"):
         names = {name: str(Path(top, name)) for name in folders + files}
@@ -34,7 +34,7 @@ def _what(path: Path) -> list[object]:
     info = path.lstat()
     what: list[object] = [oct(info.st_mode), info.st_uid, info.st_gid]
     if stat.S_ISREG(info.st_mode):
-        # Outside /etc nothing is rewritten in place, so size and time tell as well as a hash.
+        # Outside /etc no file is rewritten in place, so size and time are as good as a hash.
         is_config = path.is_relative_to("/etc")
         digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_config else ""
         what += [info.st_size, digest or info.st_mtime_ns]

@@ -1,7 +1,7 @@
 """Terminal at which a command is typed and answered. Runs inside the machine, as root.
 
-Standard input, output and error of the command are files, so that what it prints can be told from
-what it shows at the terminal.
+Standard input, output and error of the command are files, so that its output and its text on the
+terminal are separate.
 """
 
 import os
@@ -12,7 +12,7 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SUDO_USER": "alice", "T
 
 
 def answer(plan: dict[str, str]) -> tuple[int, str, str, str]:
-    """Run `command` with `given` as its input; return its status, what was shown, output, error.
+    """Run `command` with `given` as its input; return status, terminal text, output and error.
 
     `early` is typed before it starts, `answer` after `question`; `meanwhile` is run in between.
     """
@@ -22,7 +22,7 @@ def answer(plan: dict[str, str]) -> tuple[int, str, str, str]:
     person, terminal = pty.fork()
     if person == 0:
         os.read(go, 1)
-        os.dup2(0, 10)  # stays open in the command: with nobody on it, it would be hung up
+        os.dup2(0, 10)  # stays open in the command: without an open end, it would be hung up
         for fd, stream in enumerate(streams):
             os.dup2(stream, fd)
         os.execve("/bin/sh", ["sh", "-c", f"exec {plan['command']}"], ENVIRONMENT)
@@ -49,7 +49,7 @@ def _shown(terminal: int, plan: dict[str, str]) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # nobody has it open any more: tty_ioctl(4), EIO
+    except OSError:  # no process has it open any more: tty_ioctl(4), EIO
         return b""
 
 

@@ -11,7 +11,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def opened(path: str) -> str:
-    """Say how it goes to open a path for reading."""
+    """Return the outcome of opening a path for reading."""
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as error:
@@ -20,7 +20,7 @@ def opened(path: str) -> str:
 
 
 def listed(path: str) -> str:
-    """Say how it goes to list a folder."""
+    """Return the outcome of listing a folder."""
     try:
         list(Path(path).iterdir())
     except OSError as error:
@@ -29,7 +29,7 @@ def listed(path: str) -> str:
 
 
 def called(number: int, *arguments: int) -> str:
-    """Say how a system call goes."""
+    """Return the outcome of a system call."""
     if number == 56 and (pid := _libc.syscall(number, *arguments)) == 0:  # clone
         os._exit(0)
     elif number == 56 and pid > 0:
@@ -41,7 +41,7 @@ def called(number: int, *arguments: int) -> str:
 
 
 def filled(path: str) -> list[int]:
-    """Write a file until there is an error, and remove it; return its number and what fitted."""
+    """Write a file until there is an error, and remove it; return its number and the size."""
     written = 0
     try:
         with Path(path).open("wb") as file:
@@ -56,7 +56,7 @@ def filled(path: str) -> list[int]:
 
 
 def attack(how: str, pid: int) -> str:
-    """Reach into a process; say how it goes."""
+    """Access the memory of a process; return the outcome."""
     try:
         _ATTACKS[how](pid)
     except OSError as error:

@@ -1,6 +1,6 @@
 """Search for a value in each path an account can read. Runs inside the machine, as any account.
 
-It takes its texts back to front, so that the search does not find itself.
+It takes its texts reversed, so that the search does not find itself.
 """
 
 import base64
@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_FILE_BYTES = 64 * 1024**2
-# Not files with content: memory as it is at the moment, and what answers only to being written to.
+# Not files with content: present memory, and files that answer only to a write.
 NO_CONTENT = {"kcore", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "mem", "pagemap"}
-# A server may not list the root, and /run neither.
+# A server must not list the root, nor /run.
 TOPS = ["/etc", "/home", "/opt", "/run/credentials", "/run/mcpwrap/rt", "/tmp", "/usr", "/var"]
 COMMANDS = [
     ["journalctl", "--no-pager", "--all", "--output=export"],
@@ -30,7 +30,7 @@ COMMANDS = [
 
 
 def forms(text: str) -> list[bytes]:
-    """Return what is looked for; of base64 what does not depend on the bytes around the text."""
+    """Return the searched forms; of base64 the part that does not depend on adjacent bytes."""
     raw = text.encode()
     found = [raw, raw.hex().encode(), raw.hex().upper().encode()]
     for before in range(3):
@@ -41,7 +41,7 @@ def forms(text: str) -> list[bytes]:
 
 
 def holds(content: bytes, text: str) -> bool:
-    """Say whether a text is in there, in any of its forms."""
+    """Return whether a text is in there, in any of its forms."""
     return any(form in content for form in forms(text))
 
 
@@ -52,7 +52,7 @@ def entries(folder: str) -> set[str]:
 
 
 def content(path: str) -> bytes:
-    """Return what a plain file has; nothing if it is none, or may not be read."""
+    """Return the content of a plain file; nothing for another kind, or an unreadable one."""
     with suppress(OSError):
         if stat.S_ISREG(os.lstat(path).st_mode):
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -64,7 +64,7 @@ def content(path: str) -> bytes:
 
 
 def new_files(top: str, since: float) -> Iterator[tuple[str, bytes]]:
-    """Yield the names of all, and the content of what has changed since the machine was started."""
+    """Yield all names, and the content of files that have changed since the machine was started."""
     for folder, folders, names in os.walk(top):
         for name in [*folders, *names]:
             path = f"{folder}/{name}"
@@ -75,7 +75,7 @@ def new_files(top: str, since: float) -> Iterator[tuple[str, bytes]]:
 
 
 def processes() -> Iterator[tuple[str, bytes]]:
-    """Yield the files and links of every process, and the folders that it alone may have."""
+    """Yield the files and links of every process, and the folders that only it may have."""
     for pid in filter(str.isdigit, entries("/proc")):
         with suppress(OSError):
             for name in entries(f"/proc/{pid}") - NO_CONTENT:

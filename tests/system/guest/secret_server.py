@@ -1,6 +1,6 @@
 """Server that writes its secrets in many forms, and inspects their places. Runs in the machine.
 
-The test imports FORMS too, to know what was written.
+The test imports FORMS too, as its list of the written forms.
 """
 
 import base64
@@ -41,7 +41,7 @@ def write_token(form: str) -> None:
 def write_file() -> list[str | bool]:
     """Write the secret file to stdout; return its path, mode, whether it is its own, digest, text.
 
-    The text passes the redactor on its way to the test; the digest shows what it was before.
+    The text passes the redactor on its way to the test; the digest shows the text before that.
     """
     path = Path(os.environ["FILE"])
     info, text = path.stat(), path.read_text()
@@ -51,7 +51,7 @@ def write_file() -> list[str | bool]:
 
 
 def digest_of_token() -> str:
-    """Return the digest of the token, which shows to the test which value it is."""
+    """Return the digest of the token, by which the test identifies its value."""
     return hashlib.sha256(os.environ["TOKEN"].encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Every way to a setuid or setgid file. Runs inside the machine, as a server."""
+"""Every method to make a setuid or setgid file. Runs inside the machine, as a server."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ AT_FDCWD = -100
 
 
 def tried(folder: str) -> dict[str, list[int]]:
-    """Return for each way the errors of the three modes, 0 where it works."""
+    """Return for each method the errors of the three modes, 0 for success."""
     os.chdir(folder)
     shutil.copy("/bin/true", "x")
     return {name: [_tried(way, mode) for mode in MODES] for name, way in _ways().items()}

@@ -1,4 +1,4 @@
-"""An instance of Squid with as many listeners as asked. Runs inside the machine, as root."""
+"""Squid instance with a given number of listeners. Runs inside the machine, as root."""
 
 import sys
 import time

@@ -1,7 +1,7 @@
-"""Repository of Debian's own Squid packages, made anew. Runs inside the machine, as root.
+"""Repository of Debian's own Squid packages, packed again. Runs inside the machine, as root.
 
-Machines have no network, so what is installed is packed again: the scripts, units and control files
-are Debian's own. Debian 13 has the unit in a second package.
+Machines have no network, so the installed files are packed again: the scripts, units and control
+files are Debian's own. Debian 13 has the unit in a second package.
 """
 
 import hashlib

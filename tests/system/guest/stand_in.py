@@ -29,7 +29,7 @@ def _copy(from_fd: int, to_fd: int) -> None:
 
 
 def speak_at_a_terminal(server: str, line: str, until: str) -> tuple[str, int]:
-    """Run the stub at a terminal; return what follows `line` there, and the status of the stub."""
+    """Run the stub at a terminal; return the text after `line` there, and the stub's status."""
     import pty
 
     pid, fd = pty.fork()
@@ -37,7 +37,7 @@ def speak_at_a_terminal(server: str, line: str, until: str) -> tuple[str, int]:
         os.execv("/usr/bin/mcpwrap-connect", ["mcpwrap-connect", server])
     os.write(fd, line.encode() + b"\n")
     text = ""
-    while until not in text or not text.endswith("\n"):  # the line itself is shown first
+    while until not in text or not text.endswith("\n"):  # the line itself is echoed first
         text += os.read(fd, 4096).decode()
     os.write(fd, b"\x04")
     _, status = os.waitpid(pid, 0)

@@ -1,4 +1,4 @@
-"""Ways of a server to outlive its session, or to leave much behind. Runs inside the machine."""
+"""Methods of a server to outlive its session, or to leave much behind. Runs inside the machine."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
-NAP_S = 1000.0  # longer than any story: what does it is killed
+NAP_S = 1000.0  # longer than any story: such a process is killed
 
 
 def become_a_daemon() -> int:
-    """Leave a process as the books have it: forked twice, in a session of its own, all closed."""
+    """Leave a daemon in the textbook way: forked twice, in a session of its own, all closed."""
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -33,7 +33,7 @@ def leave_a_child(status: int) -> None:
 def stay(groups: Sequence[str]) -> list[int]:
     """Ignore signals, leave three daemons, and try to move into each control group.
 
-    Returns what was told for each of `groups`; 0 is for a move that went well, to any.
+    Return the error for each of `groups`; 0 is for a successful move, to any.
     """
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -53,7 +53,7 @@ def _moved_to(group: str) -> int:
 
 
 def make_a_deep_tree(depth: int) -> str:
-    """Make folders in one another, the last of which nothing may be removed from."""
+    """Make nested folders, the last of which refuses every removal."""
     for _ in range(depth):
         Path("d").mkdir()
         os.chdir("d")

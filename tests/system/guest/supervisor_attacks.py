@@ -45,7 +45,7 @@ def make_links(count: int) -> int:
 
 
 def reschedule(pid: int) -> dict[str, str]:
-    """Try each way to change how a process of its account runs; return how they went."""
+    """Try each way to change how a process of its account runs; return the outcomes."""
     return {name: _outcome(way, pid) for name, way in _WAYS.items()}
 
 

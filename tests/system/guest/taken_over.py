@@ -1,7 +1,7 @@
 """Attacks of a gate's process that was taken over. Runs inside the machine, in the process itself.
 
-Behind its filter the process opens no file, so that the story puts this text into the code of the
-gate, in the place of a line of its own.
+Behind its filter the process opens no file, so that the story inserts this text into the code of
+the gate, instead of a line of its own.
 """
 
 import json
@@ -10,7 +10,7 @@ import socket
 import threading
 from typing import Any
 
-# What each attack does, and what comes of it without the filter.
+# Effect of each attack, and its outcome without the filter.
 ATTACKS = {
     "read a file": "open('/etc/passwd').read(1)",
     "write a file": "open('/run/mcpwrap/x', 'w')",  # the unit forbids it already
@@ -37,7 +37,7 @@ NAMES = {"os": os, "socket": socket, "threading": threading}
 
 
 def tell(told: dict[str, object]) -> None:
-    """Log how the attempts went, in the journal of the gate."""
+    """Log the outcome of the attempts, in the journal of the gate."""
     os.write(2, f"TRIED {json.dumps(told)}\n".encode())
 
 

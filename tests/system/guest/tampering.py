@@ -14,8 +14,8 @@ RULES_GROUP = 1 << 6
 def time_until_back(command: str, list_rules: str, before: str, within_s: float) -> float | None:
     """Run `command`, which changes the rules; return the seconds until they are as `before`.
 
-    By the time of the last change that was seen, and not by the look, which takes its time. None
-    means that they are not back, and that nothing has changed for `within_s`.
+    By the time of the last change, and not of the check, which takes its time. None means that they
+    are not back, and that nothing has changed for `within_s`.
     """
     changed_at: queue.SimpleQueue[float] = queue.SimpleQueue()
     kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
@@ -26,7 +26,7 @@ def time_until_back(command: str, list_rules: str, before: str, within_s: float)
             try:
                 kernel.recv(65536)
             except OSError as error:
-                if error.errno != errno.ENOBUFS:  # there were more than it keeps
+                if error.errno != errno.ENOBUFS:  # there were more than it buffers
                     raise
             changed_at.put(time.monotonic())
 

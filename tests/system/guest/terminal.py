@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-PAUSE_S = 0.05  # between two looks: tmux tells nobody that a screen has changed
+PAUSE_S = 0.05  # between two checks: tmux sends no event when a screen has changed
 
 
 def _tmux(*words: str) -> subprocess.CompletedProcess[str]:
@@ -13,7 +13,7 @@ def _tmux(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def awaited(within_s: float, texts: list[str]) -> str:
-    """Wait until all of these texts are on the screen; return it as it is at last."""
+    """Wait until all of these texts are on the screen; return the last screen."""
     give_up_at = time.monotonic() + within_s
     while True:
         screen = _tmux("capture-pane", "-p").stdout

@@ -15,7 +15,7 @@ from typing import Any
 
 WORK = "/home/alice/work"
 LONG = "trigger-long-running-operation"
-# What is random by nature: times, names that are drawn, and commits, which have a time in them.
+# Random values: times, drawn names, and commits, which have a time in them.
 RANDOM = [
     (re.compile(r"created at [0-9:]+( [AP]M)?"), "created at TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:?\d\d|Z)?"), "TIME"),
@@ -28,14 +28,14 @@ RANDOM = [
     (re.compile(r"\b([0-9a-f]{40}|[0-9a-f]{7})\b"), "COMMIT"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "TASK"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
-    # What a task is at: a second each.
+    # Progress of a task: a second each.
     (re.compile(r"(Gathering|Analyzing|Synthesizing|Generating) [a-z]+\.\.\."), "STAGE"),
 ]
 DRAWN = re.compile(r"level[- ]message")  # one of eight, drawn by the server every five seconds
 
 
 def settled(value: Any) -> Any:
-    """Return a value without what is random by nature."""
+    """Return a value without its random parts."""
     if isinstance(value, dict):
         return {key: settled(_as_text(key, inner)) for key, inner in value.items()}
     if isinstance(value, list):
@@ -54,7 +54,7 @@ def _as_text(key: str, value: Any) -> Any:
 
 
 def dumped(value: Any) -> Any:
-    """Return a result, a notification or what a callback is given, as JSON has it."""
+    """Return a result, a notification or a callback's params, as JSON has it."""
     if isinstance(value, Exception):
         return f"{type(value).__name__}: {value}"
     if hasattr(value, "model_dump"):
@@ -70,10 +70,10 @@ class Tour:
         self.steps: list[Any] = []
         self.asked: list[Any] = []
         self.told: list[Any] = []
-        self._has_news: Any = None  # an event, while somebody waits for it
+        self._has_news: Any = None  # an event, during a wait for it
 
     async def step(self, name: str, answer: Awaitable[Any]) -> Any:
-        """Write down what comes of one call, be it an error; return it."""
+        """Record the outcome of one call, also an error; return it."""
         from mcp import MCPError
 
         try:
@@ -85,7 +85,7 @@ class Tour:
         return result
 
     async def tool(self, name: str, /, **arguments: Any) -> None:
-        """Call a tool, and write down its progress too."""
+        """Call a tool, and record its progress too."""
         progress: list[Any] = []
 
         async def note(done: float, total: float | None, message: str | None) -> None:
@@ -102,12 +102,12 @@ class Tour:
                 await self.tool(name, **each)
 
     async def raw(self, method: str, /, **params: Any) -> Any:
-        """Ask what the client has no function for, and would not take the answer of."""
+        """Send a request without a function in the client, which would not accept its result."""
         ask = self.client.session._dispatcher.send_raw_request
         return await self.step(method, ask(method, params))
 
     async def hear(self, message: Any) -> None:
-        """Write down what the server tells."""
+        """Record a notification of the server."""
         self.told.append(dumped(message))
         if self._has_news:
             self._has_news.set()
@@ -121,7 +121,7 @@ class Tour:
             await self._has_news.wait()
 
     async def lists(self) -> None:
-        """Ask for all there is."""
+        """List everything that the server has."""
         for what in ("tools", "prompts", "resources", "resource_templates"):
             ask = getattr(self.client, f"list_{what}")
             await self.step(what, ask())
@@ -129,7 +129,7 @@ class Tour:
 
 
 async def everything(tour: Tour) -> None:
-    """Use all that server-everything has."""
+    """Use every feature of server-everything."""
     import anyio
     import mcp_types as types
 
@@ -208,7 +208,7 @@ async def everything(tour: Tour) -> None:
 
 
 async def tasks(tour: Tour) -> None:
-    """Have server-everything do something in a task, and cancel it."""
+    """Run a task in server-everything, and cancel it."""
     call = {"name": "simulate-research-query", "arguments": {"topic": "gates"}}
     made = await tour.raw("tools/call", **call, task={"ttl": 60_000})
     task = {"taskId": made["task"]["taskId"]}
@@ -218,7 +218,7 @@ async def tasks(tour: Tour) -> None:
 
 
 async def memory(tour: Tour) -> None:
-    """Make a graph, look at it, and leave none."""
+    """Make a graph, read it, and leave none."""
     one = {"name": "one", "entityType": "number", "observations": ["odd", "größer \N{SNOWMAN}"]}
     two = {"name": "two", "entityType": "number", "observations": []}
     link = {"from": "one", "to": "two", "relationType": "before"}
@@ -240,7 +240,7 @@ async def memory(tour: Tour) -> None:
 
 
 async def filesystem(tour: Tour) -> None:
-    """Read, write and move files, inside what the client's roots allow and outside it."""
+    """Read, write and move files, inside the client's roots and outside them."""
     top = f"{WORK}/files"
     a = f"{top}/a.txt"
     await tour.lists()
@@ -265,7 +265,7 @@ async def filesystem(tour: Tour) -> None:
 
 
 async def sqlite(tour: Tour) -> None:
-    """Fill a table, ask it, and drop it."""
+    """Fill a table, query it, and drop it."""
     await tour.lists()
     await tour.tools(
         {
@@ -286,13 +286,13 @@ async def sqlite(tour: Tour) -> None:
 
 
 async def echo(tour: Tour) -> None:
-    """Hear an echo, after the question for roots that the server asks in its own time."""
+    """Receive an echo, after the request for roots that the server sends in its own time."""
     await tour.until_told("Roots updated")
     await tour.tool("echo", message="hello")
 
 
 async def time(tour: Tour) -> None:
-    """Ask for the time, here and there."""
+    """Query the time, here and there."""
     noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     await tour.lists()
     await tour.tools(
@@ -304,7 +304,7 @@ async def time(tour: Tour) -> None:
 
 
 async def git(tour: Tour, repository: str) -> None:
-    """Change a repository, commit, and look at it."""
+    """Change a repository, commit, and read it."""
     repo = {"repo_path": f"{WORK}/{repository}"}
     await tour.lists()
     await tour.tools(
@@ -325,7 +325,7 @@ async def git(tour: Tour, repository: str) -> None:
     )
 
 
-# Each with its server and the era that its client asks for.
+# Each with its server and the era that its client requests.
 TOURS: dict[str, tuple[str, str, Callable[[Tour], Awaitable[None]]]] = {
     "everything": ("everything", "legacy", everything),
     "memory": ("memory", "legacy", memory),

@@ -1,8 +1,8 @@
 """Typed answers to a program at its own terminal. Runs inside the machine, as a person.
 
-This file is itself sent into the machine, with a JSON object as its argument: `argv`, and
-`answers`, pairs of a pattern to be waited for and a line to be typed then. It prints as JSON the
-status of the program, and all that the terminal showed.
+This file itself is sent into the machine, with a JSON object as its argument: `argv`, and
+`answers`, pairs of a pattern to wait for and a line to type then. It prints as JSON the status of
+the program, and the whole text of the terminal.
 """
 
 import codecs
@@ -14,7 +14,7 @@ import sys
 
 
 def typed(argv: list[str], answers: list[tuple[str, str]]) -> tuple[int, str]:
-    """Run the program; what it asks besides is not answered."""
+    """Run the program; other prompts are not answered."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp(argv[0], argv)
@@ -30,14 +30,14 @@ def typed(argv: list[str], answers: list[tuple[str, str]]) -> tuple[int, str]:
 
 
 def typed_from_stdin(argv: list[str], pattern: str) -> tuple[int, str]:
-    """Type standard input where the pattern is shown: no command line has what is typed."""
+    """Type standard input after the pattern is shown: the input is in no command line."""
     return typed(argv, [(pattern, sys.stdin.read())])
 
 
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # nobody has it open any more: tty_ioctl(4), EIO
+    except OSError:  # no process has it open any more: tty_ioctl(4), EIO
         return b""
 
 

@@ -9,16 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-# Between two looks; the shortest of what is looked for lives some hundred times as long.
+# Between two checks; the shortest-lived process that is sought lives some hundred times as long.
 LOOK_S = 0.002
 Seen = tuple[list[str], bool]
 
 
 def watch(user: str, command: str, program: str, secret: str) -> tuple[int, str, list[Seen]]:
-    """Run a command as `user`; return its status, its output, and what ran `program` meanwhile.
+    """Run a command as `user`; return status, output, and the processes of `program` meanwhile.
 
-    `program` is a word of a command line. Of each process it is what the kernel says: the accounts
-    of its UIDs, and whether the secret is in its environment.
+    `program` is a word of a command line. Of each process it is what the kernel reports: the
+    accounts of its UIDs, and whether the secret is in its environment.
     """
     seen: dict[str, Seen] = {}
     with tempfile.TemporaryFile() as output:
@@ -44,7 +44,7 @@ def started(user: str, command: str, output: IO[bytes]) -> subprocess.Popen[byte
 
 
 def look(program: str, secret: str) -> dict[str, Seen]:
-    """Return by process who runs the program now: real, effective, saved and file system's UID."""
+    """Return the program's processes now, with real, effective, saved and file system's UID."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended

@@ -1,4 +1,4 @@
-"""Work of a server in its agent's project: git, and ways around it. Runs in the machine, as it."""
+"""Actions of a server in its agent's project: git, and attacks. Runs in the machine, as it."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def commit(project: str) -> str:
-    """Commit a file; return what git has to complain about."""
+    """Commit a file; return the complaints of git."""
     run = "git add readme.txt && git commit -qm by-a-server"
     done = subprocess.run(run, shell=True, cwd=project, capture_output=True, text=True)
     return done.stderr
@@ -28,13 +28,13 @@ def write_each(project: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def flash(path: str) -> None:
-    """Make a folder and take it away, within less than a look of the supervisor's."""
+    """Make a folder and remove it, within less than one check interval of the supervisor."""
     Path(path).mkdir()
     Path(path).rmdir()
 
 
 def redirect_git(project: str) -> str:
-    """Lead git to a configuration of the server's own, by `.git/commondir`."""
+    """Point git at a configuration of the server's own, by `.git/commondir`."""
     copy = "mkdir -p evil/hooks; cp -r .git/objects .git/refs evil"
     subprocess.run(copy, shell=True, cwd=project)
     Path(project, "evil/config").write_text("[core]\n\tfsmonitor = touch ../fired; false\n")
@@ -43,7 +43,7 @@ def redirect_git(project: str) -> str:
 
 
 def run_a_program(project: str) -> tuple[str, bool, bool]:
-    """Run `tool` of the project; return what it prints, and whether `nosuid` and `nodev` hold."""
+    """Run `tool` of the project; return its output, and whether `nosuid` and `nodev` hold."""
     at = os.statvfs(project)
     printed = subprocess.run([f"{project}/tool"], capture_output=True, text=True).stdout
     return printed, bool(at.f_flag & os.ST_NOSUID), bool(at.f_flag & os.ST_NODEV)

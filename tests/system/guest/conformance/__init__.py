@@ -1,1 +1,1 @@
-"""The official conformance suite against our server, which speaks over its stdin and stdout."""
+"""Official conformance suite against our server, which communicates over its stdin and stdout."""

@@ -1,9 +1,9 @@
-"""HTTP in front of a server on stdin and stdout, for a suite that speaks only HTTP.
+"""HTTP in front of a server on stdin and stdout, for a suite that uses only HTTP.
 
 Runs in a machine. Its arguments: a port, and the command. In the handshake era each Mcp-Session-Id
-has a process of its own; requests of 2026-07-28 share one. Over pipes nothing says to which request
-a message belongs, so it goes to the last that is open. Source: the transports of 2025-11-25 and
-2026-07-28.
+has a process of its own; requests of 2026-07-28 share one. Over pipes a message does not name the
+request that it belongs to, so it goes to the last open one. Source: the transports of 2025-11-25
+and 2026-07-28.
 """
 
 import base64
@@ -30,7 +30,7 @@ LOCAL = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 STATUS = {-32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
 TARGET = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 ENCODED = re.compile(r"=\?base64\?(.*)\?=")
-LOOK_EVERY_S = 0.05  # whether who waits for an answer is still there
+LOOK_EVERY_S = 0.05  # whether the client of the response is still connected
 
 
 class Stream:
@@ -61,7 +61,7 @@ class Child:
             stdin.flush()
 
     def ask(self, request: Json) -> tuple[int, Stream]:
-        """Write a request under an id that no other has."""
+        """Write a request under a unique id."""
         number, stream = next(self._ids), Stream(request)
         self._open[number] = stream
         self.write({**request, "id": number})
@@ -77,7 +77,7 @@ class Child:
         self.write({**notification, "params": params} if params else notification)
 
     def leave(self, number: int) -> None:
-        """Give up a request: since 2026-07-28 that is what the end of its response means."""
+        """Cancel a request: since 2026-07-28 the end of its response has this meaning."""
         if self._open.pop(number, None):
             params = {"requestId": number}
             self.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
@@ -111,7 +111,7 @@ class Child:
             stream.messages.put(message)
 
     def _concerned(self, params: Json) -> Stream | None:
-        """Return the response on which something is said; over pipes only progress says which."""
+        """Return the response for a message; over pipes only progress names it."""
         for stream in reversed(self._open.values()):
             meta = (stream.asked or {}).get("params", {}).get("_meta", {})
             if (
@@ -135,7 +135,7 @@ class Bridge(ThreadingHTTPServer):
         self._making = threading.Lock()
 
     def shared(self) -> Child:
-        """Return the process of the requests that carry their revision."""
+        """Return the process for requests that carry their revision."""
         with self._making:
             self._shared = self._shared or Child(self.command)
         return self._shared
@@ -148,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Bridge  # type: ignore[mutable-override] # no other makes it
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -215,7 +215,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _said_on(self, stream: Stream) -> Iterator[Json]:
-        """Give what is said, until the answer, or until nobody listens."""
+        """Send the messages, until the answer, or until the client disconnects."""
         while True:
             try:
                 message = stream.messages.get(timeout=LOOK_EVERY_S)

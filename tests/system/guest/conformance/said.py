@@ -55,7 +55,7 @@ def sample(prompt: str) -> Json:
 STRING, ROOTS = {"type": "string"}, {"method": "roots/list", "params": {}}
 CHOICES = [{"const": f"value{n}", "title": f"Choice {n}"} for n in (1, 2, 3)]
 OPTIONS = ["option1", "option2", "option3"]
-# What a tool asks the agent while it runs, in the era where it may.
+# Requests to the agent while a tool runs, in the era where it may send them.
 ASKS = {
     "test_elicitation_sep1034_defaults": elicit(
         "Defaults",
@@ -77,7 +77,7 @@ ASKS = {
 NAME = elicit("What is your name?", name=STRING)
 COLOR = elicit("What is your favorite color?", color=STRING)
 CONFIRM = elicit("Please confirm", ok={"type": "boolean"})
-# What it wants before it ends, in the other era: rounds of questions by their keys.
+# Input requests before its result, in the other era: rounds of questions by their keys.
 WANTS: dict[str, list[Json]] = {
     "test_input_required_result_elicitation": [{"user_name": NAME}],
     "test_input_required_result_sampling": [
@@ -112,7 +112,7 @@ PROMPTS: dict[str, list[str]] = {
     "test_prompt_with_image": [],
     "test_input_required_result_prompt": [],
 }
-# Over HTTP alone: a parameter that a header repeats, and a schema that nobody may simplify.
+# Over HTTP only: a parameter that a header repeats, and a schema that must not be simplified.
 MORE_TOOLS: dict[str, Json] = {
     "test_x_mcp_header": {
         "description": "test x mcp header",
@@ -180,7 +180,7 @@ def _prompt(name: str, names: list[str]) -> Json:
 
 
 def prompt(name: str, given: Json) -> list[Json]:
-    """Return what a prompt is made of; nothing if there is none."""
+    """Return the messages of a prompt; nothing for an unknown one."""
     match name:
         case "test_simple_prompt":
             return [text("This is a simple prompt for testing.")]
@@ -207,7 +207,7 @@ CAPABILITIES: Json = {
     "tools": {"listChanged": True}, "prompts": {"listChanged": True}, "logging": {},
     "resources": {"subscribe": True}, "completions": {},
 }  # fmt: skip
-# What is answered the same each time.
+# Results that are the same each time.
 IN_BOTH: dict[str, Json] = {
     "prompts/list": {"prompts": [_prompt(name, names) for name, names in PROMPTS.items()]},
     "resources/list": {"resources": [_resource(uri) for uri in RESOURCES]},

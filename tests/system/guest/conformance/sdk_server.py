@@ -1,7 +1,7 @@
 """The suite's server on the official library, over Streamable HTTP: a remote server.
 
-Runs where that library is. Its arguments: a port of 127.0.0.1, the name under which it is found
-from outside, and the token that each request must carry; empty for none.
+Runs where that library is. Its arguments: a port of 127.0.0.1, its host name from outside, and the
+token that each request must carry; empty for none.
 """
 
 import hmac
@@ -44,7 +44,7 @@ from tests.system.guest.conformance.server import TOOLS, RefusedError, read, req
 RETRY_MS = 100  # as the suite expects of a server that has itself polled
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 BUS = InMemorySubscriptionBus()
-STEP_S = 0.05  # as the suite says
+STEP_S = 0.05  # as in the suite's text
 Handle = Callable[[Any, Any], Awaitable[Json]]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -56,12 +56,12 @@ class Events(EventStore):  # type: ignore[misc] # which is not where mypy runs
         self._events: list[tuple[str, Any]] = []
 
     async def store_event(self, stream_id: str, message: Any) -> str:
-        """Keep one, under its number."""
+        """Keep an event, under its number."""
         self._events.append((stream_id, message))
         return str(len(self._events))
 
     async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
-        """Send what came on the same stream after it."""
+        """Send the later events of the same stream."""
         if not last_event_id.isdecimal() or not 0 < int(last_event_id) <= len(self._events):
             return None
         stream, _ = self._events[int(last_event_id) - 1]
@@ -76,7 +76,7 @@ def params_of(ctx: Any) -> Json:
 
 
 async def ask(ctx: Any, request: Json) -> Json:
-    """Ask the agent on the stream of its own request, and return its result."""
+    """Send a request to the agent on the stream of its own request, and return the result."""
     kinds = {
         "elicitation/create": (types.ElicitRequest, types.ElicitResult),
         "sampling/createMessage": (types.CreateMessageRequest, types.CreateMessageResult),
@@ -89,7 +89,7 @@ async def ask(ctx: Any, request: Json) -> Json:
     return told
 
 
-# ---------------------------------------------------------------------- tools that do something
+# ---------------------------------------------------------------------- tools with side effects
 async def log(ctx: Any, _params: Json) -> Json:
     for doing in ("started", "processing data", "completed"):
         await say(ctx, f"Tool {doing}")
@@ -98,7 +98,7 @@ async def log(ctx: Any, _params: Json) -> Json:
 
 
 async def say(ctx: Any, words: str) -> None:
-    """Write to the log; the library knows whether that is wanted."""
+    """Write to the log; the library knows whether the agent wants it."""
     await ctx.session.send_log_message("info", words, related_request_id=ctx.request_id)
 
 
@@ -136,7 +136,7 @@ async def missing(_ctx: Any, params: Json) -> Json:
 
 
 async def reconnect(ctx: Any, _params: Json) -> Json:
-    """End the stream before the answer: whoever wants that comes back for it."""
+    """End the stream before the answer: a client that wants it reconnects."""
     await say(ctx, "Before")
     if ctx.close_sse_stream:
         await ctx.close_sse_stream()
@@ -174,7 +174,7 @@ DOES: dict[str, Callable[[Any, Json], Awaitable[Json]]] = {
 }
 
 
-# ------------------------------------------------------------------------------- what is asked for
+# ------------------------------------------------------------------------------- requests
 async def call(ctx: Any, _: Any) -> Json:
     params = params_of(ctx)
     name = params["name"]
@@ -218,7 +218,7 @@ async def resource(ctx: Any, _: Any) -> Json:
 
 
 def always(answer: Json) -> Handle:
-    """Return what answers the same each time."""
+    """Return the results that are the same each time."""
 
     async def handle(_ctx: Any, _: Any) -> Json:
         return answer
@@ -227,7 +227,7 @@ def always(answer: Json) -> Handle:
 
 
 def in_era(handler: Handle, *, is_kept: bool = False) -> Handle:
-    """Return what says the same, with what the later era wants said besides."""
+    """Return the same with the fields that the later era requires."""
 
     async def handle(ctx: Any, params: Any) -> Json:
         result = await handler(ctx, params)
@@ -271,7 +271,7 @@ def make_server() -> Server:
 
 
 def guarded(app: Asgi, token: str) -> Asgi:
-    """Return an application that lets nobody in without the token."""
+    """Return an application that refuses requests without the token."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope.get("headers", ()))

@@ -1,7 +1,7 @@
-"""A server with all that the official suite asks for. Runs in a machine, or wherever Python is.
+"""Server with every feature that the official suite requires. Runs in a machine, or on any Python.
 
-Both eras, on nothing but Python: it is started for each of the suite's sessions, and a library that
-takes a second to load would take most of the time. The suite itself says whether it does it right.
+Both eras, on Python's library only: it is started for each of the suite's sessions, and a library
+that takes a second to load would take most of the time. The suite itself checks its answers.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def state_of(name: str, done: int) -> str:
 
 
 def required(name: str, params: Json, capabilities: Json) -> Json | None:
-    """Return what is wanted yet; None once all is there."""
+    """Return the input requests that are still open; None once all are answered."""
     rounds, done = WANTS[name], 0
     answers = params.get("inputResponses")
     answers = answers if isinstance(answers, dict) else {}
@@ -99,7 +99,7 @@ class Server:
         self.send(method=method, params=params)
 
     def ask(self, method: str, params: Json) -> Json:
-        """Ask the agent, and return its result."""
+        """Send a request to the agent, and return its result."""
         name = f"ask-{len(self._asked)}"
         self._asked[name] = queue.SimpleQueue()
         self.send(id=name, method=method, params=params)
@@ -110,7 +110,7 @@ class Server:
         return result
 
     def hear(self, message: Json) -> None:
-        """Do what one message asks for; what may take its time, beside the others."""
+        """Handle one message; a slow request runs beside the others."""
         if "method" not in message:
             self._asked[message["id"]].put(message)
         elif "id" in message:
@@ -202,30 +202,30 @@ class Server:
             raise RefusedError(-32602, f"Unknown prompt: {name}")
         return {"messages": [{"role": "user", "content": each} for each in content]}
 
-    # ------------------------------------------------------------------ tools that do something
+    # ------------------------------------------------------------------ tools with side effects
     def log(self, _arguments: Json, meta: Json) -> Json:
-        """Write to the log, three times, if that is wanted."""
+        """Write to the log, three times, if the agent wants it."""
         for doing in ("started", "processing data", "completed"):
             if self._has_handshake or SPEC + "logLevel" in meta:
                 self.notify("notifications/message", level="info", data=f"Tool {doing}")
-            time.sleep(0.05)  # as the suite says
+            time.sleep(0.05)  # as in the suite's text
         return {"content": [text("Logged.")]}
 
     def progress(self, _arguments: Json, meta: Json) -> Json:
-        """Tell how far it is."""
+        """Report progress."""
         for done in (0, 50, 100):
             if (token := meta.get("progressToken")) is not None:
                 self.notify("notifications/progress", progressToken=token, progress=done, total=100)
-            time.sleep(0.05)  # as the suite says
+            time.sleep(0.05)  # as in the suite's text
         return {"content": [text("Done.")]}
 
     def sampling(self, arguments: Json, _meta: Json) -> Json:
-        """Have the agent's model say something."""
+        """Request a message of the agent's model."""
         answer = self.ask(**sample(arguments["prompt"]))
         return {"content": [text(f"LLM response: {answer['content']['text']}")]}
 
     def elicitation(self, arguments: Json, _meta: Json) -> Json:
-        """Have the agent's user say something."""
+        """Request a message of the agent's user."""
         return self._asking(elicit(arguments["message"], username=STRING, email=STRING))
 
     def error(self, _arguments: Json, _meta: Json) -> Json:
@@ -241,7 +241,7 @@ class Server:
         return {"content": [text("It samples.")]}
 
     def change(self, what: str) -> Json:
-        """Tell all who want to know that a list changed."""
+        """Notify all subscribers that a list changed."""
         for request_id, notifications in list(self._listening.items()):
             if notifications.get(f"{what}ListChanged"):
                 method = f"notifications/{what}/list_changed"

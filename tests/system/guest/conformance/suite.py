@@ -33,13 +33,13 @@ def statuses(folder: Path) -> dict[str, str]:
 
 
 def run(url: str, options_by_run: dict[str, list[str]]) -> dict[str, dict[str, str]]:
-    """Run the suite against what is there, and return what it found, by run."""
+    """Run the suite against the server, and return its findings, by run."""
     found = {}
     for name, options in options_by_run.items():
         with tempfile.TemporaryDirectory() as folder:
             argv = [SUITE, "server", "--url", url, *options, "-o", folder]
             env = {**os.environ, "PATH": PATH}
-            # Its status counts what nobody scores, too.
+            # Its status also counts checks that are not scored.
             subprocess.run(argv, env=env, stdout=sys.stderr, check=False)
             found[name] = statuses(Path(folder))
     return found
@@ -50,7 +50,7 @@ def main() -> None:
     bridge = subprocess.Popen(
         [sys.executable, "-m", "tests.system.guest.conformance.bridge", port, *command],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # the tracebacks of connections that the suite breaks off
+        stderr=subprocess.DEVNULL,  # the tracebacks of connections that the suite aborts
     )
     try:
         assert bridge.stdout

@@ -20,7 +20,7 @@ REBINDING = "dns-rebinding-protection"
 
 
 def relay(host: bytes, port: int) -> int:
-    """Serve on a port of localhost, which is returned, and go on from there."""
+    """Serve on a port of localhost, which is returned, and continue in the background."""
     listener = socket.create_server(("localhost", 0))
     own: int = listener.getsockname()[1]
 

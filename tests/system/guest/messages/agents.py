@@ -73,7 +73,7 @@ def run(command: list[str], env: dict[str, str]) -> None:
 
 
 def inspect(server: str, command: list[str], steps: list[list[Any]]) -> None:
-    """Ask for each step with the Inspector, which has a session for each."""
+    """Send the request of each step by the Inspector, which has a session for each."""
     entry = {"command": command[0], "args": command[1:]}
     write("inspected.json", mcpServers={server: entry})
     cli = ["mcp-inspector", "--cli", "--config", str(HOME / "inspected.json"), "--server", server]

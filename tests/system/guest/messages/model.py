@@ -1,7 +1,7 @@
 """Stand-in language model without an internet: it makes each of its given tool calls once.
 
-It speaks the APIs of Anthropic, Gemini and OpenAI, as far as agents look at them. The first request
-that has the server's tools is answered with all the calls at once, any other with a word.
+It implements the APIs of Anthropic, Gemini and OpenAI, as far as agents use them. The first request
+that has the server's tools is answered with all the calls at once, any other with a text.
 """
 
 import json
@@ -51,7 +51,7 @@ def openai(calls: list[Call]) -> Iterator[Json]:
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": end}]}
 
 
-# By a part of the path: what speaks so, and how a tool's name begins.
+# By a part of the path: the API's format, and the prefix of a tool's name.
 APIS: dict[str, tuple[Callable[[list[Call]], Iterator[Json]], str]] = {
     "/v1/messages": (anthropic, "mcp__{}__"),
     "GenerateContent": (gemini, "mcp_{}_"),
@@ -61,10 +61,10 @@ CALLED = ('"tool_result"', '"functionResponse"', '"role":"tool"')
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request of an agent's."""
+    """One request of an agent."""
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         asked = self.rfile.read(int(self.headers["content-length"])).decode()

@@ -29,7 +29,7 @@ async def list_roots(_context: Any) -> Any:
 
 
 async def ignore(*_: Any) -> None:
-    """Take what is told."""
+    """Receive a notification."""
 
 
 def elicit_in_turn() -> Any:

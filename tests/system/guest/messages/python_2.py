@@ -35,7 +35,7 @@ async def list_roots(_context: Any) -> Any:
 
 
 async def ignore(*_: Any) -> None:
-    """Take what is told."""
+    """Receive a notification."""
 
 
 def elicit_in_turn() -> Any:
@@ -72,7 +72,7 @@ async def cancel(client: Any, name: str, arguments: Json) -> None:
 
 
 async def listen(client: Any, name: str) -> None:
-    """Listen for changes of the tools, and let the server say that there is one."""
+    """Subscribe to changes of the tools, and make the server report one."""
     async with client.listen(tools_list_changed=True) as events:
         await client.call_tool(name, {})
         await anext(aiter(events))

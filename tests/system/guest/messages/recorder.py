@@ -2,7 +2,7 @@
 
 `python3 recorder.py PREFIX COMMAND…`. The file is `PREFIX.TIME`. It has one line for each of the
 client's (`agent> `) and of the server's (`server> `), in the order in which they came: a line is
-recorded before it is passed on. A client that ends it ends the server.
+recorded before it is forwarded. A client that closes its end ends the server.
 """
 
 import signal
@@ -18,7 +18,7 @@ WRITING = threading.Lock()
 
 
 def copy(tag: bytes, source: IO[bytes], target: IO[bytes], record: IO[bytes]) -> None:
-    """Record what comes, and pass it on until nobody takes it."""
+    """Record each line, and forward it until the reader is gone."""
     with suppress(BrokenPipeError):
         for line in source:
             with WRITING:

@@ -54,7 +54,7 @@ class Params(Generic[A]):
 
 @dataclass
 class Message(Generic[A]):
-    """A request or a notification."""
+    """Request or notification."""
 
     id: int | str | None = None
     method: str | None = None
@@ -68,7 +68,7 @@ ADAPTERS = {
 
 
 def by_type(way: str) -> Callable[[bytes], Any]:
-    """Return a reader into dataclasses; what is null is left out."""
+    """Return a reader into dataclasses; null members are left out."""
 
     def read(line: bytes) -> Any:
         return asdict(ADAPTERS[way].validate_json(line), dict_factory=without_null)
@@ -94,7 +94,7 @@ def by_sdk(line: bytes) -> Any:
 
 
 def described(value: Any) -> Any:
-    """Return a value as all readers write it."""
+    """Return a value in the form that all readers write."""
     match value:
         case None | bool():
             return value
@@ -118,12 +118,12 @@ WAYS: dict[str, Callable[[bytes], Any]] = {
 
 def main() -> None:
     """Read each line of standard input."""
-    sys.set_int_max_str_digits(0)  # of what is written here; a number of 4300 digits is read
+    sys.set_int_max_str_digits(0)  # of the output here; a number of 4300 digits is read
     read = WAYS[sys.argv[1]]
     for line in sys.stdin:
         try:
             whole = read(bytes.fromhex(line))
-        except (ValueError, RecursionError):  # pydantic's and json's own are of the first kind
+        except (ValueError, RecursionError):  # pydantic's and json's errors are of the first kind
             whole = None
         print(json.dumps(described(whole)) if isinstance(whole, dict) else "refused")
 

@@ -20,12 +20,12 @@ from mcp import Client, StdioServerParameters, stdio_client
 from tests.system.guest.soak import tools
 from tests.system.guest.soak.model import KINDS, PROCESSES, STOP, Call, Kind
 
-# A client of the official library waits without end. The gate and the wrapper give up before that.
+# A client of the official library waits without end. The gate and the wrapper time out before that.
 PATIENCE_S = 60.0
-# After a session that was cut off an agent reconnects at once, and then less often.
+# After a disconnection an agent reconnects at once, and then less often.
 AGAIN_S, LAST_AGAIN_S = 0.2, 1.0
 START_S = 3.0  # in which the agents of a process begin
-FULL_S = 3.0  # after there was no place
+FULL_S = 3.0  # after a refusal for lack of a place
 MAX_TEXT_CHARS = 400
 BUSY = "sessions are in use"
 
@@ -51,7 +51,7 @@ class Agent:
         self._session_s = self._since_s = self._began_s = 0.0
 
     async def run(self) -> None:
-        """Hold sessions until it is time to stop."""
+        """Hold sessions until the end of the load."""
         await anyio.sleep(random.uniform(0, START_S))
         again_s = AGAIN_S
         while not STOP.exists():
@@ -63,7 +63,7 @@ class Agent:
         return random.uniform(0.2, 1.8) * self._kind.pause_s
 
     async def _session(self) -> bool:
-        """Hold one session; return whether it came to its end as it should."""
+        """Hold one session; return whether it ended as it should."""
         self._sessions += 1
         self._session_s = self._since_s = self._began_s = time.monotonic()
         with tempfile.TemporaryFile("w+") as errlog:
@@ -104,7 +104,7 @@ class Agent:
             await anyio.sleep(self._pause_s())
 
     async def _failed(self, error: BaseException, stderr: str) -> bool:
-        """Note how a session ended; what was noted as silent is noted. Without a place, wait."""
+        """Record how a session ended, unless it is recorded as silent. Without a place, wait."""
         leaves = list(_leaves(error))
         if any(isinstance(leaf, _CutOffError) for leaf in leaves):
             return False
@@ -133,7 +133,7 @@ class Agent:
 
 
 class _CutOffError(Exception):
-    """Call that was not answered, and is recorded as such."""
+    """Call without an answer, which is recorded as such."""
 
 
 def _leaves(error: BaseException) -> Any:
@@ -145,7 +145,7 @@ def _leaves(error: BaseException) -> Any:
 
 
 async def run(process: str, urls: dict[str, str], log: Log) -> None:
-    """Let all agents of this process run side by side."""
+    """Run all agents of this process in parallel."""
     async with anyio.create_task_group() as group:
         for name in PROCESSES[process]:
             agent = Agent(KINDS[name], urls.get(name, ""), log)

@@ -11,7 +11,7 @@ AGAIN_S = 0.2
 
 
 def serve() -> None:
-    """Approve what waits, as long as the gate lives."""
+    """Approve every pending call, as long as the gate lives."""
     with ApprovalConnection() as door:
         listing = door.watch()
         while True:
@@ -29,7 +29,7 @@ def main() -> None:
         try:
             serve()
         except (McpwrapError, OSError):
-            time.sleep(AGAIN_S)  # the gate has gone, or another answer came first
+            time.sleep(AGAIN_S)  # the gate is gone, or another answer came first
 
 
 if __name__ == "__main__":

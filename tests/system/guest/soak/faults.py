@@ -1,7 +1,7 @@
 """Faults of a schedule, one after the other. Runs in the machine as root.
 
-Its arguments: the file of the schedule (a JSON list of `model.Planned`), the file for what was
-done, and the monotonic time at which the load began.
+Its arguments: the file of the schedule (a JSON list of `model.Planned`), the file for the injected
+faults, and the monotonic time at which the load began.
 """
 
 import json
@@ -32,7 +32,7 @@ ACTS: dict[str, Act] = {}
 
 
 def fault(name: str) -> Callable[[Callable[[Planned], Iterator[str]]], Act]:
-    """Add a fault: what is done until it says what it was, and what ends it."""
+    """Add a fault: a function that begins it, yields its description, and ends it."""
 
     def add(act: Callable[[Planned], Iterator[str]]) -> Act:
         ACTS[name] = contextmanager(act)
@@ -232,9 +232,9 @@ def _fill(_: Planned) -> Iterator[str]:
         FILL.unlink()
 
 
-# ------------------------------------------------------------------ the schedule
+# ------------------------------------------------------------------ schedule
 def done(planned: Planned) -> Done:
-    """Do one, hold it, and end it; return what became of it."""
+    """Inject one fault, hold it, and end it; return its outcome."""
     began_s = time.monotonic()
     note, is_done = "", True
     try:
@@ -248,7 +248,7 @@ def done(planned: Planned) -> Done:
 
 
 def play(schedule: list[Planned], out: Path, load_s: float) -> None:
-    """Do each when its time has come."""
+    """Inject each when its time has come."""
     with out.open("a") as file:
         for planned in schedule:
             time.sleep(max(0.0, load_s + planned.at_s - time.monotonic()))

@@ -1,7 +1,7 @@
 """Memory of our daemons over time, and the load of the machine. Runs in the machine as root.
 
 Its argument: the file for the samples. A sample is one line: the time, and the proportional set
-size in bytes by daemon (proc(5), smaps_rollup). It ends when there is `model.STOP`.
+size in bytes by daemon (proc(5), smaps_rollup). It ends when `model.STOP` exists.
 """
 
 import json
@@ -27,7 +27,7 @@ _NAMES = (
 
 
 def name_of(groups: str, *, is_monitor: bool) -> str:
-    """Return which daemon a process is of, by its control groups; nothing if of none."""
+    """Return the daemon of a process, by its control groups; nothing if it belongs to none."""
     found = _UNIT.search(groups)
     if found is None:
         return ""

@@ -1,14 +1,14 @@
 """Kinds of sessions and of faults of `make soak`, and the faults that explain a failure of each.
 
-Both sides have it: the host for the schedule and the judgement, the machine for what it does.
+Both sides have it: the host for the schedule and the judgement, the machine for its actions.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
 GATE, WRAPPER, WAY_OUT, LISTENER = "gate", "wrapper", "way out", "listener"
-STOP = Path("/run/soak/stop")  # while it is not there, the load goes on
-EACH = ""  # a fault without a server of its own concerns all
+STOP = Path("/run/soak/stop")  # while it does not exist, the load continues
+EACH = ""  # a fault without a server of its own affects all
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Kind:
     name: str
     server: str
     agent: str
-    calls: tuple[int, int]  # at least and at most so many calls in one session
+    calls: tuple[int, int]  # at least and at most this many calls in one session
     pause_s: float  # the mean between two of its calls
     more: frozenset[str] = frozenset()
     is_recorded: bool = True  # the audit has each call: not with relay = "direct"
@@ -26,7 +26,7 @@ class Kind:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What is to work for a call to be answered."""
+        """Parts that must work for a call to be answered."""
         return self.more | {GATE, WRAPPER}
 
 
@@ -42,7 +42,7 @@ KINDS = {
         Kind("other-account", "time", "bob", (5, 40), 1.5),
         Kind("blocked", "everything", "bob", (15, 30), 1.5),
         Kind("limited", "limited", "alice", (15, 30), 1.5),
-        # One who is asked too often is asked no more for a while: 20 times a minute.
+        # An approver who is asked too often gets no requests for a while: 20 times a minute.
         Kind("approved", "sqlite", "alice", (6, 15), 4.0),
         Kind("workspace", "files", "alice", (10, 30), 1.5),
         Kind("secret", "token", "alice", (10, 30), 1.5),
@@ -72,13 +72,13 @@ class Fault:
     """Kind of fault: the parts it takes away, its duration, and the time allowed for recovery."""
 
     name: str
-    takes: frozenset[str]  # nothing: no call may fail by it
+    takes: frozenset[str]  # nothing: it must fail no call
     weight: int = 2
     victims: tuple[str, ...] = ()  # servers, one of which is drawn
     hold_s: tuple[float, float] = (0.0, 0.0)
     is_silent: bool = False  # a call may be left without an answer, instead of being refused
     is_unrecorded: bool = False  # a refusal may be missing from the audit, as it needs no record
-    back_in_s: float = 20.0  # after its end; what fails later than that is not explained by it
+    back_in_s: float = 20.0  # after its end; it does not explain later failures
 
 
 def _of(*parts: str) -> frozenset[str]:
@@ -146,19 +146,19 @@ class Planned:
 
 @dataclass(frozen=True)
 class Done:
-    """One fault as it was. Times are monotonic: one clock for the host and the machine."""
+    """One fault as it happened. Times are monotonic: one clock for the host and the machine."""
 
     fault: str
     victim: str
     began_s: float
     ended_s: float
-    note: str = ""  # what it did; or what went wrong in doing it
-    is_done: bool = True  # there was something to do it to
+    note: str = ""  # its action; or the error in it
+    is_done: bool = True  # it had a target
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an agent's, or the beginning of its session. Times as above."""
+    """One call of an agent, or the beginning of its session. Times as above."""
 
     kind: str
     session: str
@@ -167,5 +167,5 @@ class Call:
     ended_s: float
     since_s: float  # when the session was last known to work, or began
     session_s: float  # when the session began
-    mark: str = ""  # by which the audit has it
+    mark: str = ""  # by which the audit identifies it
     text: str = field(default="")

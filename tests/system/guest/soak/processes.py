@@ -15,7 +15,7 @@ class NothingToDoError(Exception):
 
 
 def sh(command: str, *, stdin: str = "") -> str:
-    """Run a shell command, which must go well; return what it prints."""
+    """Run a shell command, which must succeed; return its output."""
     done = subprocess.run(["sh", "-c", command], input=stdin, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{command}: {done.returncode} {done.stderr.strip()[-300:]}")
@@ -36,7 +36,7 @@ def main_pid(unit: str) -> int:
 
 
 def one_of(units: str, draw: int) -> str:
-    """Return one of the units of a pattern that run."""
+    """Return one of the running units of a pattern."""
     listed = sh(f"systemctl list-units --no-legend --plain --state=active '{units}'")
     return drawn([line.split()[0] for line in listed.splitlines()], draw)
 

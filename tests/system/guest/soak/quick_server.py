@@ -7,7 +7,7 @@ TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 
 
 def result_of(request: dict[str, object]) -> dict[str, object]:
-    """Return what a request is answered."""
+    """Return the result of a request."""
     params = request.get("params") or {}
     assert isinstance(params, dict)
     if request["method"] == "initialize":

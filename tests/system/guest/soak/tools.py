@@ -1,7 +1,7 @@
 """Calls of each kind of session of `make soak`, and the expected answer to each.
 
-A call returns its outcome, and what it was told: `answered`; `refused`, as the policy wants it; or
-`wrong`, which no fault explains.
+A call returns its outcome, and the text of its answer: `answered`; `refused`, as the policy wants
+it; or `wrong`, which no fault explains.
 """
 
 import random
@@ -16,7 +16,7 @@ LONG = "trigger-long-running-operation"
 
 
 def marked(mark: str) -> dict[str, Any]:
-    """Return what a call says beside its arguments: the audit has it with the params."""
+    """Return a call's mark beside its arguments: the audit has it with the params."""
     return {"soak": mark}
 
 
@@ -28,7 +28,7 @@ async def _tool(client: Any, mark: str, tool: str, arguments: dict[str, Any]) ->
 
 
 def _judged(text: str, *, is_error: bool, wanted: str) -> Result:
-    """Return the outcome of a call that is answered with this text in it."""
+    """Return the outcome of a call whose answer has this text in it."""
     if not is_error and wanted in text:
         return "answered", ""
     return "failed" if is_error else "wrong", text
@@ -62,7 +62,7 @@ async def noon(client: Any, mark: str) -> Result:
 
 
 async def blocked(client: Any, mark: str) -> Result:
-    """Call what the policy blocks, and what it does not."""
+    """Call a tool that the policy blocks, and one that it does not."""
     if random.random() < 0.5:
         return await echo(client, mark)
     is_error, text = await _tool(client, mark, "get-env", {})
@@ -93,7 +93,7 @@ async def workspace(client: Any, mark: str) -> Result:
 
 
 async def secret(client: Any, mark: str) -> Result:
-    """See that the server has its secret, and that the agent does not get to see it."""
+    """Check that the server has its secret, and that the agent does not get it."""
     is_error, text = await _tool(client, mark, "get-env", {})
     if "canary" in text:
         return "wrong", "the secret came through"
