@@ -51,7 +51,7 @@ SLOW = only_in_test_all("waits for 10 s until root gives up")
 
 @dataclass(frozen=True)
 class Accepted:
-    """Result of an `accept`: text at the person's terminal, and the command's output."""
+    """Result of an `accept`: text at root's terminal, and the command's output."""
 
     status: int
     seen: str
@@ -78,14 +78,14 @@ def propose(machine: Machine, text: str) -> str:
 
 
 def accept(machine: Machine, digest: str, file: str = FILE, **how: Any) -> Accepted:
-    """Have root give the command at a terminal, and answer `yes` if nothing else is said."""
+    """Have root type the command at a terminal, and answer `yes` unless told otherwise."""
     usual = {"given": "", "early": "", "answer": "yes\n", "meanwhile": "", "question": QUESTION}
     plan = {"command": f"mcpwrap accept {digest} {file}", **usual, **how}
     return Accepted(*machine.call("root_terminal", "answer", plan))
 
 
 def state(machine: Machine) -> str:
-    """Return all that root keeps, as it is."""
+    """Return root's whole state."""
     return machine.look(
         "cd /; find etc/mcpwrap var/lib/mcpwrap -type f ! -name audit.json | sort | xargs sha256sum"
     )
@@ -94,7 +94,7 @@ def state(machine: Machine) -> str:
 def expect_refused(
     machine: Machine, digest: str, why: str, status: int = 2, **how: Any
 ) -> Accepted:
-    """Answer `yes` if asked; nothing is changed, and it is said why."""
+    """Answer `yes` if asked; nothing is changed, and the output gives the reason."""
     before = state(machine)
     done = accept(machine, digest, **how)
     assert (done.status, done.out) == (status, ""), done
@@ -107,7 +107,7 @@ def expect_refused(
 
 # ---------------------------------------------------------------------------------- accepted
 def test_what_was_read_is_accepted_and_its_server_works(machine: Machine) -> None:
-    """On a machine that had no configuration; with its secret, which nobody sees."""
+    """On a machine without a configuration; with its secret, which does not appear."""
     done = accept(machine, propose(machine, PROBED), given=GIVEN)
     assert done.status == 0, done
     seen = done.seen.replace("\r\n", "\n")
@@ -173,7 +173,7 @@ def test_a_proposal_that_changed_before_root_reads_it_is_refused(machine: Machin
     propose(machine, CHANGED)
     why = "is not the proposal that this command was printed for: it has another SHA-256"
     done = expect_refused(machine, digest, why, given=GIVEN)
-    assert done.seen == ""  # nobody is asked
+    assert done.seen == ""  # root is not asked
     assert not machine.path(f"{CONF_D}/probed.toml").exists()
     propose(machine, PROBED)  # the twin
     assert accept(machine, digest, given=GIVEN).status == 0
@@ -182,7 +182,7 @@ def test_a_proposal_that_changed_before_root_reads_it_is_refused(machine: Machin
 
 @ON_ONE_RELEASE
 def test_a_proposal_that_changes_while_root_reads_it_is_not_used(machine: Machine) -> None:
-    """What was read is what is shown, and what is applied."""
+    """The text that root read is the text that is applied."""
     digest = propose(machine, PROBED)
     changed = f"sed -i s,/opt/probe.py,/opt/evil.py, {FILE}"
     done = accept(machine, digest, meanwhile=changed)
@@ -202,7 +202,7 @@ def test_without_the_comparison_a_changed_one_would_be_accepted(machine: Machine
     assert "evil" in machine.read(f"{CONF_D}/probed.toml")
 
 
-# --------------------------------------------------------------------------------- the answer
+# --------------------------------------------------------------------------------- answer
 @ON_ONE_RELEASE
 def test_without_a_terminal_nobody_is_asked(machine: Machine) -> None:
     digest = propose(machine, PROBED)
@@ -260,7 +260,7 @@ def test_while_a_person_reads_nobody_waits_and_what_others_do_counts(machine: Ma
     assert not machine.path(f"{CONF_D}/probed.toml").exists()
 
 
-# ---------------------------------------------------------------------------------- the child
+# ---------------------------------------------------------------------------------- child
 TOLD_BY_THE_CHILD = """    import sys
     sys.path.insert(0, "/opt/bed")
     from tests.system.guest import confined
@@ -269,7 +269,7 @@ TOLD_BY_THE_CHILD = """    import sys
 
 
 def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
-    """The program tells who it is, and what it can do once it has shut the door behind it."""
+    """The program reports its identity, and its abilities once it is confined."""
     digest = propose(machine, PROBED)
     shut = "    close_behind()\n    answer"
     with machine.patched("as_nobody/proposal_reader", shut, f"{TOLD_BY_THE_CHILD}    answer"):
@@ -523,12 +523,12 @@ def test_others_than_root_are_asked_nothing(machine: Machine) -> None:
     assert "only the command `mcpwrap` starts this program, as root" in err
 
 
-# --------------------------------------------------------------------------------- broken off
+# --------------------------------------------------------------------------------- interrupted
 @ON_ONE_RELEASE
 @only_in_test_all("a sweep of kill points, of files alone; test_apply.py has one of `apply`")
 @pytest.mark.parametrize("completed_by", ["accept", "apply"])
 def test_killed_anywhere_a_second_run_completes_it(machine: Machine, completed_by: str) -> None:
-    """strace kills root's program at each file that it puts in its place, before `apply` begins."""
+    """strace kills root's program at each file that it replaces, before `apply` begins."""
     machine.configure("")
     two = PROBED + PROBED.replace("probed", "second")
     digest = propose(machine, two)

@@ -1,4 +1,4 @@
-"""`mcpwrap apply`: a kill at any step does no harm, and a removal revokes all that it gave."""
+"""`mcpwrap apply`: a kill at any step does no harm, and a removal revokes everything it granted."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ QUEUES = f"{BED_AT}/tests/system/guest/given_queues.py"
 
 OLD = a_server("kept", 'agents = ["alice"]') + a_server("leaving", 'agents = ["mallory"]')
 COMING = a_server("coming", 'agents = ["alice"]')
-# `kept` is for mallory no longer, if it ever was; `leaving` goes; `coming` is new.
+# `kept` is for mallory no longer, if it ever was; `leaving` is removed; `coming` is new.
 NEW = f"""
 [mcp_servers.kept]
 command = "/usr/bin/python3"
@@ -41,7 +41,7 @@ def machine(machine: Machine) -> Machine:
 
 @contextmanager
 def account(machine: Machine, name: str, options: str = "") -> Iterator[None]:
-    """Have an account beside those of servers, for the time of the block."""
+    """Make an account besides those of servers, for the time of the block."""
     machine.as_root(f"useradd {options} {name}")
     try:
         yield
@@ -50,13 +50,13 @@ def account(machine: Machine, name: str, options: str = "") -> Iterator[None]:
 
 
 def told(machine: Machine, name: str, code: str) -> Any:
-    """Run Python in the probe, in a session of alice's."""
+    """Run Python in the probe, in a session of alice."""
     with machine.session(name) as session:
         return session.evaluate(code)
 
 
 def assert_nothing_is_open(seen: dict[str, Any], alice: int, mallory: int) -> None:
-    """Between two configurations nobody has more than one of the two gives."""
+    """Between two configurations no account has more than one of the two grants."""
     assert set(seen["accounts"].values()) <= set(seen["refused"])
     assert seen["guests"].keys() <= seen["accounts"].keys() & set(seen["specs"])
     allowed = {"kept": [alice], "coming": [alice], "leaving": [mallory]}
@@ -64,13 +64,13 @@ def assert_nothing_is_open(seen: dict[str, Any], alice: int, mallory: int) -> No
 
 
 def look(machine: Machine) -> Any:
-    """Return what is there, when systemd is done with what it was told to reload."""
+    """Return the state, when systemd has finished its reloads."""
     machine.look("systemctl show -P Version >/dev/null")
     return machine.look_by("apply_state", "seen")
 
 
 ONE = '[mcp_servers.{}]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"]\n'
-# What a command does is the release's affair; how files are written and removed is ours.
+# The actions of a command depend on the release; how files are written and removed is our own code.
 KILLED_AT = {
     "bookworm": {kill_at_syscall.FORK: 10, "rename": 8, "unlink": 4},
     "trixie": {kill_at_syscall.FORK: 10},
@@ -78,8 +78,8 @@ KILLED_AT = {
 
 
 def change(machine: Machine) -> list[Call]:
-    """Put NEW where OLD is applied; return each command and change of a file of its `apply`."""
-    for config in (OLD, NEW, OLD):  # so that the way from one to the other is the same each time
+    """Apply NEW over OLD; return each command and change of a file of that `apply`."""
+    for config in (OLD, NEW, OLD):  # so that the steps from one to the other are the same each time
         machine.configure(config)
         machine.apply()
     machine.configure(NEW)
@@ -87,12 +87,12 @@ def change(machine: Machine) -> list[Call]:
     found = kill_at_syscall.without_looks(kill_at_syscall.calls(machine, "apply"))
     kills = [call for call in found if call.kind in least]
     assert Counter(call.kind for call in kills) >= Counter(least)
-    assert kills[0].lines_before == 0  # so what was left out came before the first step
+    assert kills[0].lines_before == 0  # so the omitted calls came before the first step
     return kills
 
 
 def assert_killed_at_each_it_leaves_no_door_open(machine: Machine, kills: list[Call]) -> None:
-    """Kill `apply` on its way from OLD to NEW at each of these, and complete it."""
+    """Kill `apply` on its way from OLD to NEW at each of these calls, and complete it."""
     alice, mallory = machine.uid_of("alice"), machine.uid_of("mallory")
     for call in kills:
         machine.configure(OLD)
@@ -111,7 +111,7 @@ def assert_killed_at_each_it_leaves_no_door_open(machine: Machine, kills: list[C
 
 
 @only_in_test_all("the whole sweep; the story below has four of its kill points")
-@pytest.mark.timeout(900)  # dozens of times: apply, kill, look, apply
+@pytest.mark.timeout(900)  # dozens of times: apply, kill, check, apply
 def test_killed_anywhere_apply_leaves_no_door_open(machine: Machine) -> None:
     """strace kills root's program at each command that it starts and each file that it changes."""
     assert_killed_at_each_it_leaves_no_door_open(machine, change(machine))
@@ -161,7 +161,7 @@ def test_removing_a_server_removes_all_of_it(machine: Machine) -> None:
     machine.as_user("alice", "mcpwrap-connect kept", status=78)
     assert machine.look("ls /var/lib/mcpwrap/state/kept") == "mine\n"  # until --purge
 
-    machine.configure(NEW)  # it comes back: the same UID, and its own state
+    machine.configure(NEW)  # it is added again: the same UID, and its own state
     machine.apply()
     assert machine.uid_of("mcpw-kept") == uid
     assert "mine" in told(machine, "kept", "import os; result = os.listdir()")
@@ -177,7 +177,7 @@ def test_nobody_inherits_what_a_removed_server_kept(machine: Machine) -> None:
     """useradd gives the server's UID to a person; and its state was made hard to remove."""
     machine.configure(NEW)
     machine.apply()
-    with machine.session("kept") as session, suppress(EOFError):  # a look may end it, once deep
+    with machine.session("kept") as session, suppress(EOFError):  # a check may end it, once deep
         session.call("deep_tree", "make")
     uid = machine.uid_of("mcpw-kept")
     machine.configure("")
@@ -211,7 +211,7 @@ def test_an_account_with_the_uid_of_a_server_is_not_taken_for_one(machine: Machi
 
 
 def test_a_uid_that_is_taken_is_left_alone(machine: Machine) -> None:
-    """An account, and a group, where sha256 would put us: sysusers would quietly pick another."""
+    """An account, and a group, at the UID of sha256: sysusers would silently pick another."""
     machine.as_root("groupadd -g 31727 crowd")
     with account(machine, "zed", "-u 31726 -m"):
         machine.configure(ONE.format("github"))  # sha256 says 31726
@@ -222,7 +222,7 @@ def test_a_uid_that_is_taken_is_left_alone(machine: Machine) -> None:
         assert (machine.uid_of("mcpw-github"), machine.uid_of("mcpw-x23306")) == (31728, 31729)
         ids = told(machine, "github", "import os; result = [os.getuid(), os.getgid()]")
         assert ids == [31728] * 2
-        machine.as_root("rm /var/lib/mcpwrap/registry.json")  # lost: the accounts still tell
+        machine.as_root("rm /var/lib/mcpwrap/registry.json")  # lost: the accounts still have UIDs
         machine.apply()
         assert machine.uid_of("mcpw-github") == 31728
     machine.as_root("groupdel crowd")
@@ -237,7 +237,7 @@ def held_by(machine: Machine, ids: str) -> Session:
 
 
 def test_a_uid_that_is_in_use_without_an_account_is_left_alone(machine: Machine) -> None:
-    """Where sha256 would put us: processes, files, a semaphore, and what containers may use."""
+    """At sha256's UID: processes, files, a semaphore, and subordinate ids of containers."""
     by_file = "touch /srv/left/f; chown 31728 /srv/left; chown :31729 /srv/left/f"
     machine.as_root(f"mkdir /srv/left; {by_file}; echo box:31731:1 >> /etc/subuid")
     machine.as_root("setpriv --reuid=31730 --clear-groups ipcmk -S 1")
@@ -258,7 +258,7 @@ def test_a_uid_that_is_in_use_without_an_account_is_left_alone(machine: Machine)
     machine.configure("")
     machine.as_root("mcpwrap apply --purge")
     machine.as_root("rm -r /srv/left /tmp/looks; sed -i /box:/d /etc/subuid; ipcrm -a")
-    # The twin: an account that gives something to every UID that there is keeps no server out.
+    # The twin: an account that grants access to every UID keeps no server out.
     machine.as_user("alice", f"/usr/bin/python3 {QUEUES} {FIRST_UID} {LAST_UID + 1 - FIRST_UID}")
     assert str(LAST_UID) in machine.look("cat /proc/sysvipc/msg")
     machine.configure(ONE.format("github"))
@@ -268,7 +268,7 @@ def test_a_uid_that_is_in_use_without_an_account_is_left_alone(machine: Machine)
 
 
 def test_a_person_keeps_the_uid_and_the_network_that_a_server_had(machine: Machine) -> None:
-    """A server goes, useradd gives its UID to a person, and the server comes back."""
+    """A server is removed, useradd gives its UID to a person, and the server is added again."""
     machine.configure(ONE.format("github"))
     machine.apply()
     assert machine.uid_of("mcpw-github") == 31726
@@ -285,7 +285,7 @@ def test_a_person_keeps_the_uid_and_the_network_that_a_server_had(machine: Machi
 
 def test_an_account_that_took_a_servers_place_stops_it(machine: Machine) -> None:
     machine.configure(ONE.format("github"))
-    with account(machine, "mcpw-github", "-u 5000"):  # somebody made it, with a UID of their own
+    with account(machine, "mcpw-github", "-u 5000"):  # made by an administrator, with its own UID
         err = machine.as_root("mcpwrap apply", status=1).err
         assert "mcpw-github" in err
         assert "5000" in err
@@ -367,7 +367,7 @@ def test_a_folder_in_which_others_can_replace_a_file_is_refused(
     why = f"{folder}: accounts other than root can change its content ({mode})"
     assert why in machine.as_root("mcpwrap apply", status=2).err
     assert why in machine.as_user("alice", "mcpwrap plan", status=2).err
-    if folder.startswith("/var"):  # of /etc the gate reads the policy alone, and has read it
+    if folder.startswith("/var"):  # in /etc the gate reads only the policy, and has read it
         machine.announce("mcpwrap-gate")
         assert why in machine.as_user("alice", "mcpwrap-connect kept", status=69).err
     machine.as_root(f"chown root {folder}; chmod 755 {folder}")

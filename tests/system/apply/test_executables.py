@@ -19,8 +19,8 @@ LOCAL = "$(python3 -c 'import site; print(site.getsitepackages()[0])')"  # below
 # user::rwx, user:UID:rwx, group::r-x, mask::rwx, other::r-x. acl(5), linux/posix_acl_xattr.h
 ACL = ((0x01, 7, -1), (0x02, 7, 0), (0x04, 5, -1), (0x10, 7, -1), (0x20, 5, -1))
 
-# What is done to it, what is configured, what is said of it, and what mends it. At first there are
-# `probe.py`, which `/usr/bin/python3` runs, and `bin`, `lib` and `venv`, all root's.
+# The change, the configuration, the expected message, and the fix. At first there are `probe.py`,
+# which `/usr/bin/python3` runs, and `bin`, `lib` and `venv`, all root's.
 CASES = [
     pytest.param(
         f"chown alice {TOP}/probe.py",
@@ -146,7 +146,7 @@ def changed(machine: Machine, command: str, back: str) -> Iterator[None]:
 
 
 def test_a_program_that_its_agent_can_write_is_refused(machine: Machine) -> None:
-    """`plan` and `apply` name the file and its owner, and what that account would read."""
+    """`plan` and `apply` name the file and its owner, and what that account could read."""
     machine.as_root(f"chown alice {TOP}/probe.py")
     configured(machine, f'{PROBE}\nenv = {{ TOKEN = "${{KEY}}" }}')
     for user, command in (("alice", "mcpwrap plan"), ("root", "mcpwrap apply")):
@@ -178,7 +178,7 @@ def test_what_root_alone_does_not_own_is_refused(
 
 @only_in_test_all("a relative of the story above")
 def test_an_access_control_list_counts(machine: Machine) -> None:
-    """Mode and owner of `ls -l` look as they should, but for the mask."""
+    """Mode and owner in `ls -l` look correct, but for the mask."""
     alice = machine.uid_of("alice")
     entries = [(tag, perm, alice if tag == 0x02 else who) for tag, perm, who in ACL]
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
@@ -205,7 +205,7 @@ def test_root_can_allow_it_and_is_told_each_time(machine: Machine) -> None:
 
 
 def test_what_was_changed_since_apply_is_not_started(machine: Machine) -> None:
-    """The wrapper looks again each time: what was root's then may be alice's by now."""
+    """The wrapper checks again each time: a file that was root's may be alice's by now."""
     configured(machine, PROBE)
     machine.apply()
     machine.announce("mcpwrap@a")
@@ -221,7 +221,7 @@ def test_what_was_changed_since_apply_is_not_started(machine: Machine) -> None:
 
 
 def test_a_missing_interpreter_is_named(machine: Machine) -> None:
-    """execve(2) says "No such file or directory" of a file that is there."""
+    """execve(2) reports "No such file or directory" for a file that exists."""
     machine.as_root(f"sed -i '1s,.*,#!{TOP}/bin/python9,' {TOP}/probe.py")
     configured(machine, PROBE)
     name = f"{TOP}/bin/python9, interpreter of {TOP}/probe.py, does not exist"

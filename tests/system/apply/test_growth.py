@@ -14,7 +14,7 @@ from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 STAGE = emptied.booted
 MANY, KILLS, SEED = 500, 10, 20_261_125
 LATEST_S = 0.2  # into a step
-RUNNING = ("load", "make", "listen")  # how steps begin that run commands
+RUNNING = ("load", "make", "listen")  # prefixes of steps that run commands
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def machine(machine: Machine) -> Machine:
 
 
 def servers(count: int) -> str:
-    """Return a configuration with so many servers of alice's."""
+    """Return a configuration with this many servers of alice."""
     return "".join(a_server(f"s{number}", 'agents = ["alice"]') for number in range(count))
 
 
 def commands(machine: Machine, count: int) -> int:
-    """Apply so many servers, and return how many commands root's program started for it."""
+    """Apply this many servers, and return the number of commands that root's program started."""
     machine.configure(servers(count))
     found = kill_at_syscall.calls(machine, "apply")
     return sum(call.kind == kill_at_syscall.FORK for call in found)
 
 
 def test_more_servers_take_no_more_commands(machine: Machine) -> None:
-    """New ones and unchanged ones; of those that leave each takes one: userdel(8) has one name."""
+    """New ones and unchanged ones; each removed one takes a command: userdel(8) has one name."""
     made, looked = commands(machine, 2), commands(machine, 2)
     emptied.empty(machine)
     assert (commands(machine, 8), commands(machine, 8)) == (made, looked)
@@ -82,7 +82,7 @@ def points(machine: Machine) -> list[tuple[int, float]]:
 def test_killed_anywhere_with_many_servers_no_account_is_outside_the_rules(
     boot: Callable[..., Machine], kill: int
 ) -> None:
-    """Killed with the commands that it runs, such as systemctl between two of its units."""
+    """Killed with its commands, such as systemctl between two of its units."""
     machine = boot()
     machine.configure(servers(MANY))
     step, after_s = points(machine)[kill]

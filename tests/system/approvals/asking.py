@@ -8,13 +8,13 @@ from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.session import Session
 from tests.system.support import approvers
 
-# A table for each file of stories, so that what one deletes is there for another.
+# A table for each file of stories, so that rows that one deletes exist for another.
 TABLES = ("t", "of_commands")
 
 
 @contextmanager
 def booted(suite: str) -> Iterator[Connected]:
-    """Boot it, with the people of `support/approvers.py` and mallory, and two tables of 100 rows.
+    """Boot it, with the accounts of `support/approvers.py` and mallory, and two tables of 100 rows.
 
     bob and root take their steps by a process that stays.
     """

@@ -22,43 +22,43 @@ class Browser:
         self._session = session
 
     def run(self, code: str, **values: Any) -> Any:
-        """Run Python beside the browser; return what it leaves in `result`."""
+        """Run Python in the browser's process; return the value of `result`."""
         told = self._session.evaluate("".join(f"{n} = {v!r}\n" for n, v in values.items()) + code)
         assert not (isinstance(told, dict) and "failed" in told), told
         return told
 
     def open(self, path: str) -> None:
-        """Go to one of our pages."""
+        """Open one of our pages."""
         self.run("driver.get(url)", url=f"{PAGE}{path}")
 
     def sees(self, words: str) -> None:
-        """Wait until these words can be read."""
+        """Wait until this text is visible."""
         self.run("wait(lambda: words in text())", words=words)
 
     @property
     def text(self) -> str:
-        """What can be read now."""
+        """Visible text."""
         return str(self.run("result = text()"))
 
     @property
     def path(self) -> str:
-        """Where we are."""
+        """Path of the present page."""
         return str(self.run("result = driver.current_url")).removeprefix(PAGE)
 
     def press(self, keys: str) -> None:
-        r"""Type, wherever the focus is; `\n` is Enter."""
+        r"""Type into the focused element; `\n` is Enter."""
         self.run("enter(keys)", keys=keys)
 
     def is_at(self, path: str) -> None:
-        """Wait until we are at a page of ours that begins like this."""
+        """Wait until the URL is one of our pages with this prefix."""
         self.run("wait(lambda: driver.current_url.startswith(url))", url=f"{PAGE}{path}")
 
     def forget(self) -> None:
-        """Be a new window, in which nobody is logged in."""
+        """Open a new window, in which no account is logged in."""
         self.run("forget()")
 
     def log_in(self, user: str, password: str) -> None:
-        """Log in with the keyboard alone: the first field has the focus."""
+        """Log in by keyboard only: the first field has the focus."""
         self.open("/login")
         self.run("await_focus('user')")
         self.press(user)
@@ -68,11 +68,11 @@ class Browser:
         self.run("wait(lambda: not driver.current_url.endswith('/login'))")
 
     def cookie(self) -> str:
-        """Return the session's cookie, as somebody has it who stole it."""
+        """Return the session's cookie, as a thief would have it."""
         return str(self.run("result = driver.get_cookie('mcpwrap')['value']"))
 
     def looks(self, *, width: int, height: int, scheme: str, is_phone: bool) -> None:
-        """Have another screen, and other colours."""
+        """Set another screen size, and other colours."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
         scheme_ = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         code = "driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', metrics)\n"
@@ -81,7 +81,7 @@ class Browser:
         self.run(code, metrics=metrics, media=scheme_, touch=is_phone)
 
     def screenshot(self, path: Path) -> None:
-        """Write what is seen to a file on the host."""
+        """Write the screen to a file on the host."""
         path.write_bytes(base64.b64decode(self.run("result = driver.get_screenshot_as_base64()")))
 
 

@@ -32,7 +32,7 @@ SOON = f"version: 1\napproval: {{wait: 5s, expires: 1h}}\nrules:\n{approvers.RUL
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Put the policy in force, with nothing asked yet."""
+    """Put the policy in force, without pending approvals."""
     put(machine)
     return machine
 
@@ -41,7 +41,7 @@ CLIENT_AND_ERA = only_in_test_all("the fast tier has each client once, and each 
 
 
 def delete(machine: Machine, others: int, verdict: str) -> dict[str, Any]:
-    """Delete rows with the official client, and do so many other things before the answer."""
+    """Delete rows with the official client, and make this many other calls before the answer."""
     story: dict[str, Any] = {
         "server": "sqlite",
         "tool": "write_query",
@@ -49,7 +49,7 @@ def delete(machine: Machine, others: int, verdict: str) -> dict[str, Any]:
         "others": others,
         "other": "read_query",
         "other_given": {"query": "SELECT count(*) FROM t LIMIT 1"},
-        "last": "create_table",  # the sign that the others are through
+        "last": "create_table",  # the sign that the other calls are done
         "last_given": {"query": "CREATE TABLE sign (id INTEGER)"},
     }
     plan = (
@@ -101,9 +101,10 @@ def test_without_the_hold_it_runs_at_once(machine: Machine) -> None:
 )
 @ON_ONE_RELEASE
 def test_no_client_times_out(machine: Machine, client: str, mode: str) -> None:
-    """It is told to come again, in the words of its era; then somebody answers."""
+    """It is told to retry, in the form of its era; then an approver answers."""
     put(machine, SOON)
-    # Whoever came by a handshake is told so, and has to ask again; the others' clients do.
+    # An agent of the handshake era gets the instruction, and must call again; clients of the other
+    # retry.
     again = 1 if mode == "legacy" else 0
     story: dict[str, Any] = {
         "server": "time", "tool": "convert_time", "given": NOON, "again": again, "mode": mode,
@@ -165,13 +166,13 @@ def test_a_rule_may_let_the_agents_own_window_ask(machine: Machine, mode: str) -
     accepted = machine.agent("window_tour", **story, action="accept")
     assert "21:00" in accepted["answer"]
     assert "noon-is-approved" in accepted["asked"][0]
-    assert "Asia/Tokyo" in accepted["asked"][0]  # what is shown is what will run
+    assert "Asia/Tokyo" in accepted["asked"][0]  # the shown code is the code that will run
     declined = machine.agent("window_tour", **story, action="decline")
     assert "denied by" in declined["answer"]
     said = [(one["decision"], one["by"]) for one in decisions(machine) if one["sender"] == "person"]
     by = f"uid {machine.uid_of('alice')} (client)"  # of lower trust, and marked so
     assert said[-2:] == [("approved", by), ("denied", by)]
-    # The twin: where the rule does not say so, nobody is asked there.
+    # The twin: where the rule does not allow it, the agent's user is not asked there.
     put(machine)
     with meanwhile(machine, ("answer_next", {"verdict": "approve"})):
         elsewhere = machine.agent("window_tour", **story, action="accept")
@@ -192,7 +193,7 @@ def test_what_is_pending_at_a_restart_never_runs(machine: Machine) -> None:
         assert session.close()[0] != 0
     with machine.session("probe") as session:
         assert session.evaluate("import os; result = os.listdir('/tmp')") == []
-        # The twin: what is approved does run.
+        # The twin: an approved call does run.
         risk(session, "open('/tmp/ran', 'w').close(); result = 4", 4)
         assert step(machine, "answer_next", verdict="approve").endswith(" is approved")
         assert session.receive()["result"] == {"told": 4}
@@ -212,7 +213,7 @@ def test_only_what_was_asked_runs_and_only_once(machine: Machine) -> None:
         first = answer = pending(machine)
         race = (("decide", answer), ("decide", answer))
         said = steps(machine, *race)
-        assert said == [f"{first['id']} is approved", "refused: gone"]  # a replayed one is none
+        assert said == [f"{first['id']} is approved", "refused: gone"]  # a replay is refused
         assert session.receive()["result"] == {"told": 1}
         # The same again, and another: each waits for an answer of its own.
         risk(session, "result = 1", 2)
@@ -250,7 +251,7 @@ def test_the_same_for_a_while_has_a_count(machine: Machine) -> None:
         said = step(machine, "answer_next", verdict="approve", scope="session", times=3)
         assert said.endswith(" is approved")
         assert session.receive()["id"] == 1
-        for number in (2, 3):  # nobody is asked
+        for number in (2, 3):  # no approver is asked
             risk(session, "result = 1", number)
             assert session.receive()["id"] == number
         risk(session, "result = 1", 4)
@@ -316,7 +317,7 @@ def test_a_flood_of_questions_is_one_or_none(machine: Machine) -> None:
         assert (one["times"], one["waiting"]) == (10, 10)
         for number in range(100, 140):
             risk(session, f"result = {number}", number)
-        refused = [session.receive() for _ in range(25)]  # 16 wait, of all 41 questions
+        refused = [session.receive() for _ in range(25)]  # 16 wait, of all 41 requests
         assert all("are already pending" in text_of(answer) for answer in refused)
         assert len(step(machine, "listed")["pending"]) == 16
         assert session.evaluate("result = 'still here'") == "still here"

@@ -18,14 +18,14 @@ CODES = ("proof", "wrong", "wrong", "proof", "not-you", "proof")
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Put the policy in force, with nothing asked yet; dave has a password."""
+    """Put the policy in force, without pending approvals; dave has a password."""
     machine.as_root("mcpwrap approvals passwd --stdin dave", stdin=f"{PASSWORD}\n")
     put(machine)
     return machine
 
 
 def attempts(machine: Machine) -> list[tuple[str, str]]:
-    """Return who tried in vain, and why that was."""
+    """Return the accounts of failed tries, and the reasons."""
     refused = decisions(machine, "--decision refused --server probe")
     return [(one["by"], one["why"]) for one in refused]
 
@@ -39,18 +39,18 @@ def test_the_agents_own_account_cannot_approve(machine: Machine) -> None:
         tries: list[dict[str, Any]] = [
             {},
             {"channel": "web"},
-            {"channel": "client"},  # as if its user had said so in its own window
+            {"channel": "client"},  # as if its user had answered in its own window
             {"proof": "password", "password": "guess"},
-            {"proof": "password", "user": "dave", "password": PASSWORD},  # another's, and right
+            {"proof": "password", "user": "dave", "password": PASSWORD},  # another's, and correct
             {"proof": "polkit", "process_start": 1},
         ]
         plan = [("decide", {**answer, **more}) for more in tries]
         said = steps(machine, *plan, user="alice")
         assert said == [f"refused: {code}" for code in CODES]
-        # Who is neither the agent nor an approver does not even see it.
+        # An account that is neither the agent nor an approver does not even see it.
         assert step(machine, "listed", by="carol")["pending"] == []
         assert step(machine, "decide", by="carol", **answer) == "refused: gone"
-        # The twin: the same words, from another account.
+        # The twin: the same answer, from another account.
         assert step(machine, "decide", **answer).endswith(" is approved")
         assert session.receive()["result"] == {"told": 1}
     found = attempts(machine)[before:]
@@ -61,7 +61,7 @@ def test_the_agents_own_account_cannot_approve(machine: Machine) -> None:
 @only_in_test_all("mutation twin: shows that the same words are taken where nothing looks")
 @ON_ONE_RELEASE
 def test_without_the_look_at_accounts_the_agents_own_answer_is_taken(machine: Machine) -> None:
-    """The mechanism taken away: the same words as above, and the call runs."""
+    """The mechanism taken away: the same answer as above, and the call runs."""
     asks = '        return "yes" if rights.same_uid else "proof"'
     taken_away = machine.patched("core/approval/authorization", asks, '        return "yes"')
     with taken_away, machine.session("probe") as session:
@@ -73,7 +73,7 @@ def test_without_the_look_at_accounts_the_agents_own_answer_is_taken(machine: Ma
 
 @ON_ONE_RELEASE
 def test_its_files_and_doors_lead_nowhere(machine: Machine) -> None:
-    """Neither the gate's door for agents, nor its files, nor its processes."""
+    """Neither by the gate's socket for agents, nor by its files, nor by its processes."""
     with machine.session("probe") as session:
         risk(session, "result = 1", 1)
         answer = pending(machine)
@@ -97,7 +97,7 @@ def test_its_files_and_doors_lead_nowhere(machine: Machine) -> None:
 
 @ON_ONE_RELEASE
 def test_another_argument_needs_another_answer(machine: Machine) -> None:
-    """What was approved is what runs, though the agent was told to come again with it."""
+    """The approved call is the one that runs, though the agent was told to retry."""
     put(machine, f"version: 1\napproval: {{wait: 5s}}\nrules:\n{approvers.RULES}")
     with machine.session("probe") as session:
         risk(session, "result = 1", 1)
@@ -107,13 +107,13 @@ def test_another_argument_needs_another_answer(machine: Machine) -> None:
         risk(session, "result = 2", 2)
         other = pending(machine)
         assert other["digest"] != answer["digest"]
-        risk(session, "result = 1", 3)  # the twin: this is what was approved
-        assert session.answer_to(3)["result"] == {"told": 1}  # the other may have been put off
+        risk(session, "result = 1", 3)  # the twin: this is the approved call
+        assert session.answer_to(3)["result"] == {"told": 1}  # the other may have been deferred
         assert step(machine, "decide", **{**other, "verdict": "deny"}).endswith(" is denied")
 
 
 def test_one_account_for_both_needs_a_proof(machine: Machine) -> None:
-    """dave may approve, and runs the agent himself: his password says that it is he."""
+    """dave may approve, and runs the agent himself: his password proves his identity."""
     with machine.session("probe", user="dave") as session:
         risk(session, "result = 1", 1)
         answer = pending(machine)

@@ -12,7 +12,7 @@ STAGE = with_polkit.booted
 
 
 def answered(machine: Machine, answer: dict[str, Any], password: str) -> tuple[str, str]:
-    """Return what the gate says to alice's answer, and what her terminal showed."""
+    """Return the gate's response to alice's answer, and the text of her terminal."""
     proven = {**answer, "proof": "polkit"}
     command = approvers.command()
     said, shown = machine.call("polkit_terminal", "answered", command, proven, [password] * 5)

@@ -33,10 +33,10 @@ APPROVERS = "/var/lib/mcpwrap/approvers.json"
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Put the policy in force; nothing waits yet, and no account has a password."""
+    """Put the policy in force, without pending approvals and passwords."""
     machine.as_root(f"rm -f {APPROVERS}")
     approvers.put(machine, POLICY)
-    machine.announce("approval")  # who may not, and what was denied, is in the journal
+    machine.announce("approval")  # accounts without the right, and denials, are in the journal
     return machine
 
 
@@ -59,7 +59,7 @@ def call(session: Session, tool: str, query: str) -> str:
 
 
 def asked(machine: Machine, session: Session, query: str) -> tuple[int, str]:
-    """Ask for what has to be approved, and nothing else; return the request, and the id."""
+    """Request a call that needs approval, and nothing else; return the request, and the id."""
     request = ask(session, query)
     (one,) = approvers.step(machine, "await_pending")
     return request, str(one["id"])
@@ -158,7 +158,7 @@ def test_the_agents_own_account_approves_by_password_alone(machine: Machine) -> 
     with opened(machine) as session:
         request, id_ = asked(machine, session, DELETE.format(7))
         approve = f"mcpwrap approvals approve {id_} --yes"
-        err = machine.as_user("alice", approve, status=2).err  # nobody to type it
+        err = machine.as_user("alice", approve, status=2).err  # without a terminal to type it at
         assert "no terminal" in err
         by_stdin = f"{approve} --password-stdin"
         assert "wrong" in machine.as_user("alice", by_stdin, stdin="correct mule\n", status=1).err
@@ -283,7 +283,7 @@ def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None
         view.until("nothing waits")
         with opened(machine) as session:
             ask(session, DELETE.format(14))
-            # It is there for whoever looks anew.
+            # It is there for a view that is opened anew.
             approvers.step(machine, "await_pending")
             assert "write_query" in machine.as_user("bob", "mcpwrap approvals list").out
             assert "nothing waits" in view.screen()

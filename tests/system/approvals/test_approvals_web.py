@@ -41,7 +41,7 @@ def window(stage: Machine) -> Iterator[Browser]:
 
 @pytest.fixture
 def carol(window: Browser) -> Browser:
-    """Return the browser of an approver who has logged in; nothing waits any more."""
+    """Return the browser of an approver who has logged in, without pending approvals."""
     window.forget()
     window.log_in("carol", PASSWORD)
     window.sees("Nothing waits")
@@ -50,7 +50,7 @@ def carol(window: Browser) -> Browser:
 
 @contextmanager
 def waiting(session: Session, window: Browser, query: str) -> Iterator[tuple[int, str]]:
-    """Have a call wait; give its request, and its id on the page."""
+    """Make a call that waits; return its request, and its id on the page."""
     request = ask(session, "write_query", query)
     window.open("/")
     window.sees("write_query on sqlite")
@@ -105,7 +105,7 @@ def test_a_call_appears_is_read_and_approved_with_the_keyboard(
     carol.is_at("/approval/")
     for words in (INSERT.format(7), "Rows are changed for good.", "ask-before-writing", "alice"):
         assert words in carol.text
-    assert rows(session) == before  # others go on, and this one has not run
+    assert rows(session) == before  # others continue, and this one has not run
     carol.press(f"a{PASSWORD}\n")
     carol.sees("is approved")
     carol.sees("Nothing waits")
@@ -148,7 +148,7 @@ def test_what_an_agent_writes_is_text_in_a_browser(session: Session, carol: Brow
         assert "\\u202e" in text
         assert "\u202e" not in text
         assert carol.run("result = driver.title") == "write_query - mcpwrap"
-        assert carol.run("result = driver.get_log('browser')") == []  # nothing the CSP had to stop
+        assert carol.run("result = driver.get_log('browser')") == []  # the CSP blocked nothing
         carol.press(f"d{PASSWORD}\n")
         carol.sees("is denied")
         assert "denied" in text_of(session, request)
@@ -179,7 +179,7 @@ def test_what_is_not_this_pages_own_form_changes_nothing(
             "a frame": 403, "JSON": 415, "no token": 403, "an old token": 403, "no session": 401,
             "another digest": 409,
         }  # fmt: skip
-        assert curl(f"{path}?{query}")[0] == 200  # a GET shows, and does nothing
+        assert curl(f"{path}?{query}")[0] == 200  # a GET shows it, and decides nothing
         assert rows(session) == before
         assert curl(path, ORIGIN, FORM, fields=form)[0] == 303  # the twin
         assert "'affected_rows': 1" in text_of(session, request)
@@ -241,7 +241,7 @@ def test_without_the_look_at_page_and_token_a_foreign_form_is_taken(
 def test_a_page_of_the_agents_in_the_approvers_own_browser_gets_nowhere(
     machine: Machine, session: Session, carol: Browser
 ) -> None:
-    """Its cookie comes along: another port is the same site."""
+    """The browser sends its cookie: another port is the same site."""
     curl = Curl(machine, "carol", carol.cookie())
     before = rows(session)
     with waiting(session, carol, INSERT.format(11)) as (request, id_):
@@ -272,7 +272,7 @@ def test_a_page_of_the_agents_in_the_approvers_own_browser_gets_nowhere(
 def test_a_stolen_cookie_shows_and_cannot_approve(
     machine: Machine, session: Session, carol: Browser
 ) -> None:
-    """Nor can a guessed password, for long; what was tried is in the audit."""
+    """Nor can a guessed password, for long; tries are in the audit."""
     before = rows(session)
     thief = Curl(machine, "alice", carol.cookie())
     with waiting(session, carol, INSERT.format(12)) as (request, id_):
@@ -296,7 +296,7 @@ def test_the_agents_own_account_sees_its_calls_and_answers_by_its_password_alone
     machine: Machine, session: Session, carol: Browser
 ) -> None:
     with waiting(session, carol, INSERT.format(13)) as (request, id_):
-        with browser(machine, "bob") as bobs:  # who is no approver, and has no agent
+        with browser(machine, "bob") as bobs:  # neither an approver, nor with an agent
             bobs.log_in("bob", PASSWORD)
             bobs.sees("Nothing waits")
             bobs.open(f"/approval/{id_}")
@@ -340,7 +340,7 @@ def test_the_page_is_for_this_machine_and_calls_nobody(machine: Machine) -> None
     enter = f"nsenter -t {unit['MainPID']} -n"
     devices = json.loads(machine.look(f"{enter} ip -j link"))
     assert [(device["ifname"], "UP" in device["flags"]) for device in devices] == [("lo", True)]
-    # Nor would the packet rules let its account out, without a namespace of its own.
+    # Nor would the packet rules let its account connect, without a namespace of its own.
     knock = f"curl -sS --max-time {pace.WAIT_S} -o /dev/null http://127.0.0.1:52080/login"
     machine.as_user("carol", knock)
     machine.as_root(f"runuser -u mcpwrap-web -- {knock}", status=7)

@@ -31,12 +31,12 @@ TABLE = {"query": "CREATE TABLE hunter2 (id INTEGER)"}
 
 @pytest.fixture(scope="module", autouse=True)
 def _policy(stage: Connected) -> None:
-    """Put the policy in force once: after a restart of the gate the webhook is back in 5 s."""
+    """Put the policy in force once: after a restart of the gate the webhook reconnects in 5 s."""
     approvers.put(stage.machine)
 
 
 def post_to(machine: Machine, url: str) -> str:
-    """Apply a configuration with this webhook, or with none."""
+    """Apply a configuration with this webhook, or without one."""
     table = f'[approvals]\nwebhook = "{url}"\n' if url else ""
     machine.configure(table + approvers.SERVERS)
     return machine.apply()
@@ -44,7 +44,7 @@ def post_to(machine: Machine, url: str) -> str:
 
 @contextmanager
 def held(machine: Machine) -> Iterator[tuple[Session, dict[str, Any]]]:
-    """Have alice's agent ask for something that waits; at the end bob denies it."""
+    """Have alice's agent make a call that waits; at the end bob denies it."""
     with machine.session("sqlite") as session:
         session.initialize()
         number = session.request("tools/call", {"name": "create_table", "arguments": TABLE})
@@ -81,12 +81,12 @@ def test_what_waits_is_posted_signed_and_without_what_it_says(
         assert body["arguments"] == {"query": {"type": "string", "characters": len(TABLE["query"])}}
         assert "hunter2" not in post.body
         assert body["url"] == f"http://127.0.0.1:52080/approval/{waiting['id']}"
-    # One that is not acknowledged in ten seconds is posted again.
+    # A post without a response in ten seconds is repeated.
     assert {json.loads(each.body)["id"] for each in internet.posts()} == {waiting["id"]}
 
 
 def test_the_webhook_answers_nothing(machine: Machine) -> None:
-    """Not even if somebody takes it over: it is on the internet."""
+    """Not even after a takeover: it is on the internet."""
     post_to(machine, HOOK)
     as_webhook = "setpriv --reuid=mcpwrap-webhook --regid=mcpwrap-webhook --clear-groups"
     with held(machine) as (_, waiting):
@@ -94,7 +94,7 @@ def test_the_webhook_answers_nothing(machine: Machine) -> None:
         plan: tuple[approvers.Step, ...]
         plan = (("listed", {}), ("decide", answer), ("decide", {**answer, "proof": "polkit"}))
         seen, *refused = approvers.steps(machine, *plan, user="root", through=as_webhook)
-        assert [one["id"] for one in seen["pending"]] == [waiting["id"]]  # and sees it, so it asked
+        assert [one["id"] for one in seen["pending"]] == [waiting["id"]]  # so it was queried
         assert refused[0] == "refused: not-you"
         assert refused[1].startswith("refused: ")
 
@@ -122,7 +122,7 @@ def test_whom_the_machine_does_not_trust_is_told_nothing(
 
 
 def complaints(machine: Machine) -> list[tuple[float, str]]:
-    """Return when the webhook's service logged that a POST was refused, and the lines."""
+    """Return the times at which the webhook's service logged a refused POST, and the lines."""
     lines = [
         (int(entry["__REALTIME_TIMESTAMP"]) / 1e6, str(entry.get("MESSAGE")))
         for entry in machine.journal("-u", UNIT)

@@ -1,6 +1,6 @@
 """Proof by polkit: persons prove their identity by their password; their agent cannot.
 
-`is_authorised` is called as the gate will call it: under its account, in its sandbox.
+`is_authorised` is called as by the gate: under its account, in its sandbox.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ STAGE = with_polkit.booted
 
 
 def asked(machine: Machine, answers: list[str], **how: Any) -> tuple[list[bool], int, str]:
-    """Return what came out of each call, how often a password was asked for, and the terminal."""
+    """Return the outcome of each call, how often a password was asked for, and the terminal."""
     usual = {"start_by": 0, "has_agent": True, "calls": 1, "patience_s": pace.WAIT_S}
     found, prompts, said = machine.call("polkit_terminal", "asked", answers, usual | how)
     return found, prompts, said
@@ -34,7 +34,7 @@ def test_a_wrong_password_is_none(machine: Machine) -> None:
 
 
 def test_a_proof_is_for_one_call(machine: Machine) -> None:
-    """Who has typed it for one does not approve what the agent asks a second later."""
+    """A password typed for one call does not approve the agent's request a second later."""
     found, prompts, _ = asked(machine, [PASSWORD, PASSWORD], calls=2)
     assert (found, prompts) == ([True, True], 2)
 

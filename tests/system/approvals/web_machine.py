@@ -1,4 +1,4 @@
-"""Machine on which deleting calls need approval, and people who have a password to approve by."""
+"""Machine on which deleting calls need approval, with passwords for approval."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ rules:
 
 @contextmanager
 def asking_machine(suite: str) -> Iterator[Machine]:
-    """Boot it. alice's agent asks; carol approves for all; bob has a password, and no agent."""
+    """Boot it. alice's agent calls; carol approves for all; bob has a password, and no agent."""
     with installed.browser_machine(suite) as machine:
         machine.as_root(
             "useradd -m -s /bin/bash -G mcpwrap alice; useradd -m -s /bin/bash bob;"
@@ -48,17 +48,17 @@ def agent(machine: Machine) -> Iterator[Session]:
 
 
 def ask(session: Session, tool: str, query: str) -> int:
-    """Call a tool; return the id by which the answer is known."""
+    """Call a tool; return the id of its response."""
     return session.request("tools/call", {"name": tool, "arguments": {"query": query}})
 
 
 def call(session: Session, tool: str, query: str) -> str:
-    """Call a tool, and return what it says."""
+    """Call a tool, and return the text of its result."""
     return text_of(session, ask(session, tool, query))
 
 
 def text_of(session: Session, request_id: int) -> str:
-    """Return what comes back for a call: the tool's text, or why it was refused."""
+    """Return the response to a call: the tool's text, or the reason of the refusal."""
     answer = session.answer_to(request_id)
     if "error" in answer:
         return str(answer["error"]["message"])

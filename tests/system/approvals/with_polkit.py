@@ -9,13 +9,13 @@ from tests.system.bed.machine import BED_AT, Machine
 from tests.system.support import approvers
 
 PASSWORD = "correct horse 7"
-# Of the gate's unit all but what starts it and keeps it up.
+# The gate's unit without the directives that start it and keep it up.
 NOT_OF_THE_SANDBOX = re.compile(r"(Exec\w+|Type|Restart\w*|WatchdogSec|TimeoutStopSec)=")
 
 
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
-    """Boot it, with a service that asks polkit under the gate's account, in the gate's sandbox."""
+    """Boot it, with a service that queries polkit as the gate's account, in its sandbox."""
     with installed.polkit_machine(suite) as machine:
         approvers.prepare(machine)
         machine.add_person("mallory")

@@ -20,7 +20,7 @@ AS_GATE = "setpriv --reuid=mcpwrap-gate --regid=mcpwrap-gate --clear-groups"
 
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
-    """Boot it, with agents of alice's and bob's, who may read the audit."""
+    """Boot it, with agents of alice and of bob, who may read the audit."""
     with installed.booted(suite) as machine:
         for person in ("alice", "bob"):
             machine.add_person(person, groups="mcpwrap,adm")
@@ -37,19 +37,19 @@ def last_run(machine: Machine) -> str:
 
 
 def last_file(machine: Machine) -> str:
-    """Return the file that was written last of all sessions."""
+    """Return the file that was last written among all sessions."""
     files = machine.path(AUDIT).glob("*/[0-9]*.jsonl")
     last = max(files, key=lambda path: path.stat().st_mtime_ns)
     return f"{AUDIT}/{last.parent.name}/{last.name}"
 
 
 def names(folder: Path) -> set[str]:
-    """Return the paths of all that is in a folder of the host, relative to it."""
+    """Return the paths of all entries of a folder of the host, relative to it."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
 def verified(machine: Machine, status: int = 0) -> dict[str, Any]:
-    """Return what `mcpwrap audit verify` finds; it must end with `status`."""
+    """Return the findings of `mcpwrap audit verify`; it must end with `status`."""
     out = machine.look(f"mcpwrap audit verify --json; test $? = {status}")
     found: dict[str, Any] = json.loads(out)
     return found

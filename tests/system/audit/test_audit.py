@@ -41,7 +41,7 @@ EDITS = {
 
 
 def await_anchor(machine: Machine, count: int) -> None:
-    """Wait until a session's head has so many records, and the journal has the list up to that."""
+    """Wait until a session's head has this many records, and the journal the list up to that."""
     run = last_run(machine)
     audited.await_event(machine, run, '"heads"', f"[{count},")
     give_up_at_s = time.monotonic() + pace.WAIT_S
@@ -53,7 +53,7 @@ def await_anchor(machine: Machine, count: int) -> None:
 
 
 def edited(machine: Machine, folder: str, edits: list[str]) -> list[list[Any]]:
-    """Return what is found after each edit, which is then undone."""
+    """Return the findings after each edit, which is then undone."""
     found: list[list[Any]] = machine.call("audit_attacks", "found_after", folder, edits)
     return found
 
@@ -66,7 +66,7 @@ def test_each_change_of_the_past_is_found(machine: Machine) -> None:
                 session.evaluate(f"result = {n}")
     machine.await_idle_gate()
     folder = last_run(machine)
-    machine.as_root("systemctl restart mcpwrap-gate")  # or it would go on writing to what is gone
+    machine.as_root("systemctl restart mcpwrap-gate")  # or it would write on to a removed file
     before = verified(machine)
     assert before["findings"] == []
     assert before["records"] >= 20
@@ -78,7 +78,7 @@ def test_each_change_of_the_past_is_found(machine: Machine) -> None:
 
 
 def test_the_gate_has_no_key_of_the_past(machine: Machine) -> None:
-    """And who has all that it has can forge what comes, but nothing that was."""
+    """An attacker with everything that the gate has can forge future records, but no past ones."""
     with machine.session("probe") as session:
         for n in range(10):
             session.evaluate(f"result = {n}")
@@ -86,7 +86,7 @@ def test_the_gate_has_no_key_of_the_past(machine: Machine) -> None:
         of_master, of_session, name = machine.look_by("audit_attacks", "all_keys")
         gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
         child = machine.look(f"pgrep -P {gate}").strip()
-        # Both hold the last key of their own chain, so the search finds what is there.
+        # Both hold the last key of their own chain, so the search must find it.
         keys = [*of_master, *of_session]
         of_gate, of_child = len(of_master) - 1, len(keys) - 1
         assert machine.look_by("audit_attacks", "keys_in_memory", gate, keys) == [of_gate]
@@ -96,7 +96,7 @@ def test_the_gate_has_no_key_of_the_past(machine: Machine) -> None:
 
 
 def forge_as_the_gate(machine: Machine, key: str, name: str) -> None:
-    """Change the file of the open session by the key that the gate has now, in each way."""
+    """Change the file of the open session by the gate's present key, in each way."""
     path = f"{last_run(machine)}/{name}"
     text = machine.read(path)
     for what, status in {"rewrite": 1, "cut off": 1, "append": 0}.items():
@@ -114,7 +114,7 @@ NASTY = (
 
 
 def test_one_record_is_one_line_whatever_is_in_it(machine: Machine) -> None:
-    """Names of tools as an agent likes to make them; each is one record, line, and entry."""
+    """Tool names as an agent may choose them; each is one record, line, and entry."""
     before = verified(machine)["records"]
     with machine.session("probe") as session:
         for number, name in enumerate(NASTY):
@@ -136,7 +136,7 @@ def test_one_record_is_one_line_whatever_is_in_it(machine: Machine) -> None:
 
 
 def test_ten_thousand_calls_replayed(machine: Machine) -> None:
-    """Sealed, so root alone replays them; a third is of a tool that the other policy blocks."""
+    """Sealed, so only root replays them; a third is of a tool that the other policy blocks."""
     since = datetime.now(UTC).isoformat()
     assert machine.call("audit_story", "call_many", 10_000, user="alice") == 10_000
     machine.await_idle_gate()
@@ -158,7 +158,7 @@ def test_ten_thousand_calls_replayed(machine: Machine) -> None:
     ]
     text = machine.look(f"mcpwrap policy replay --since {since} /opt/other.yaml")
     assert f"3333 of {found['judged']} would now be blocked\n  by the rule no-even: 3333\n" in text
-    # Who cannot open them is told so.
+    # An account that cannot open them gets a message.
     assert (
         "have sealed params, which only root can open"
         in machine.as_user("bob", "mcpwrap policy replay /opt/other.yaml").out
@@ -195,7 +195,7 @@ def test_the_journal_has_refusals_with_their_fields_and_explains_them(machine: M
 
 @only_in_test_all("a long session; the fast tier has sessions of one part")
 def test_a_session_goes_on_in_the_next_part(machine: Machine) -> None:
-    """By the real monitor, past the real filter; with parts of 4 KiB in place of 32 MiB."""
+    """By the real monitor, past the real filter; with parts of 4 KiB instead of 32 MiB."""
     size = "MAX_PART_BYTES = 32 * 1024 * 1024"
     with machine.patched("core/audit/records", size, "MAX_PART_BYTES = 4096"):
         with machine.session("probe") as session:

@@ -1,7 +1,7 @@
 """Completeness of the audit: with processes killed or disks full, each decision has a record.
 
-Each call has a name, in its arguments, which the audit keeps here; the server writes down which
-calls have reached it.
+Each call has a name, in its arguments, which the audit keeps here; the server writes down the calls
+that have reached it.
 """
 
 import time
@@ -58,7 +58,7 @@ class Story:
 
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
-    """Boot a machine on which the audit is on a disk of its own, that can be filled."""
+    """Boot a machine on which the audit is on a disk of its own, which can be filled."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
@@ -78,7 +78,7 @@ STAGE = booted
 
 @contextmanager
 def calling(machine: Machine, story: str) -> Iterator[Story]:
-    """Have agents call for the time of the block; at its end the story has what came of it."""
+    """Have agents call for the time of the block; at its end the story has the outcomes."""
     machine.as_root(f"rm -f {SEEN} {STOP}")
     found = Story({}, Counter(), [])
     with ThreadPoolExecutor(1) as pool:
@@ -123,13 +123,13 @@ def test_killed_at_any_moment(machine: Machine, pytestconfig: pytest.Config) -> 
 
 
 def while_full(machine: Machine, name: str) -> Story:
-    """Have agents call while the disk fills up; when something has come of that, it is freed."""
+    """Have agents call while the disk fills up; after the first effect, free it."""
     with calling(machine, name) as story:
         try:
             machine.call("audit_story", "await_calls", 100, pace.WAIT_S)
             machine.look(f"{NEWS} >/dev/null")
             assert machine.call("audit_story", "fill", FILL) == "No space left on device"
-            # Where nothing is refused, as in the twin, calls go on.
+            # Where nothing is refused, as in the twin, calls continue.
             reached, give_up_at_s = calls(machine), time.monotonic() + pace.WAIT_S
             while "unrecorded" not in machine.look(NEWS) and calls(machine) < reached + 500:
                 assert time.monotonic() < give_up_at_s
@@ -176,7 +176,7 @@ def test_nobody_is_let_in_while_nothing_can_be_written(machine: Machine) -> None
     ).out
     assert "the audit cannot be written: see the journal of mcpwrap-gate" in out
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
-    # A gate that cannot begin is not there; it comes when it can.
+    # A gate that cannot begin is not running; it starts when it can.
     machine.as_root(
         f"dd if=/dev/zero of={FILL} bs=4k 2>/dev/null; systemctl restart mcpwrap-gate", status=1
     )

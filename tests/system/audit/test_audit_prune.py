@@ -15,7 +15,7 @@ pytestmark = ON_ONE_RELEASE
 
 @contextmanager
 def alone(suite: str) -> Iterator[Machine]:
-    """Boot a machine whose audit has no record of another story, and none that was forged."""
+    """Boot a machine whose audit has no record of another story, and no forged one."""
     with audited.booted(suite) as machine:
         yield machine
 
@@ -23,13 +23,13 @@ def alone(suite: str) -> Iterator[Machine]:
 STAGE = alone
 
 UNIT = "mcpwrap-audit-prune.service"
-# As mcpwrap(8) has it.
+# As in mcpwrap(8).
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/keep.conf"
 KEEP_NOTHING = "[Service]\nExecStart=\nExecStart=/usr/bin/mcpwrap audit prune --keep 0d\n"
 
 
 def ask(machine: Machine) -> str:
-    """Have a session of three records, that is over when this returns; return its file."""
+    """Run a session of three records that is over when this returns; return its file."""
     with machine.session("probe") as session:
         for n in range(3):
             session.evaluate(f"result = {n}")
@@ -46,14 +46,14 @@ def files(machine: Machine) -> set[str]:
 
 
 def await_next_second() -> None:
-    """Wait for the clock: what was over in this second is no older than 0 d."""
+    """Wait for the clock: a session that ended in this second is not older than 0 d."""
     until_s = int(time.time()) + 1
     while (left_s := until_s - time.time()) > 0:
         time.sleep(left_s)
 
 
 def prune(machine: Machine, options: str = "", *, status: int = 0) -> Done:
-    """Remove what is over, with `mcpwrap audit prune`."""
+    """Remove ended sessions, with `mcpwrap audit prune`."""
     await_next_second()
     return machine.as_root(f"mcpwrap audit prune --keep 0d {options}", status=status)
 
@@ -120,7 +120,7 @@ def test_the_timer_is_enabled_and_the_unit_removes_what_it_is_told(machine: Mach
     said = [entry["MESSAGE"] for entry in machine.journal("-u", UNIT)]
     assert any(text.startswith("nothing to remove: no session ended") for text in said)
     assert files(machine) == before
-    machine.as_root("systemctl restart mcpwrap-gate")  # the run that was is over as a whole
+    machine.as_root("systemctl restart mcpwrap-gate")  # the previous run is over as a whole
     ask(machine)
     machine.write(DROP_IN, KEEP_NOTHING)
     await_next_second()
@@ -134,7 +134,7 @@ def test_the_timer_is_enabled_and_the_unit_removes_what_it_is_told(machine: Mach
 
 
 def test_the_gates_account_cannot_have_root_remove_what_is_elsewhere(machine: Machine) -> None:
-    """Root's own program, as if all had been found to be old, with a link in its way."""
+    """Root's own program, as if all sessions were found to be old, with a link in its way."""
     file = ask(machine)
     machine.as_root("systemctl restart mcpwrap-gate")
     run, _, name = file.rpartition("/")

@@ -23,7 +23,7 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 _PROBE = 'command = "/usr/bin/python3"\nargs = ["/opt/probe.py"]'
-# Two allowlists; one server without the front, one that is looked into, one without any.
+# Two allowlists; one server without the front, one with `intercept`, one without any.
 SERVERS = f"""
 [mcp_servers.a]
 {_PROBE}
@@ -65,14 +65,14 @@ class Seen:
     requests: list[tuple[str, str, str]]  # method, path, host
 
     def hosts(self) -> set[str]:
-        """Return the names of what was connected to, by whichever of its addresses.
+        """Return the names of all connections, by any of their addresses.
 
-        Squid takes the other family where the first does not answer in a quarter of a second.
+        Squid takes the other address family if the first does not answer in a quarter of a second.
         """
         return {world.NAME_BY_ADDRESS.get(address, address) for address, _ in self.connections}
 
     def is_nothing(self) -> bool:
-        """Say whether no byte and no name left the machine."""
+        """Return whether no byte and no name left the machine."""
         return not (self.connections or self.names or self.packets or self.requests)
 
 
@@ -93,7 +93,7 @@ class Battlefield:
     ) -> Answer:
         """Call a function of `guest/` as a server, or as an account that has no such name.
 
-        All attacks of one attacker in a story are made in one session. What is returned was JSON.
+        All attacks of one attacker in a story are made in one session. The result was JSON.
         """
         if who not in self._sessions:
             self._sessions[who] = self.session_of(who)
@@ -113,7 +113,7 @@ class Battlefield:
         return session
 
     def end_sessions(self) -> None:
-        """End what `run` began."""
+        """End the session or program of `run`."""
         with ExitStack() as stack:
             while self._sessions:
                 stack.enter_context(self._sessions.popitem()[1])
@@ -136,7 +136,7 @@ class Battlefield:
         return egress_address(self.machine.uid_of(f"mcpw-{name}"))
 
     def seen(self) -> Seen:
-        """Return what came since last asked, and forget it."""
+        """Return the traffic since the last call, and clear it."""
         internet = self.internet
         connections = internet.connections()
         seen = Seen(
@@ -160,9 +160,10 @@ class Battlefield:
 
     @contextmanager
     def edited(self, file: str, edits: list[tuple[str, str]], reload: str) -> Iterator[None]:
-        """Take something out of a file of ours, for the time of the block.
+        """Edit one of our files, for the time of the block.
 
-        The rules are not watched meanwhile: mcpwrap-watch could load last what they were then.
+        The rules are not watched meanwhile: mcpwrap-watch could otherwise load last the rules of
+        that time.
         """
         text = edited = self.machine.read(file)
         for old, new in edits:
@@ -179,7 +180,7 @@ class Battlefield:
 
 
 def reread(instance: str) -> str:
-    """Return the command by which Squid reads its files anew; it ends when that is done.
+    """Return the command by which Squid reads its files again; it ends when that is done.
 
     Not a restart: on cgroup v1 systemd is not told that helpers have ended, and waits for 90 s.
     """
@@ -188,7 +189,7 @@ def reread(instance: str) -> str:
 
 
 def quiet_s() -> float:
-    """Return how long to wait for what should not come."""
+    """Return how long to wait for traffic that must not come."""
     return pace.promised(0.5)
 
 
@@ -207,7 +208,7 @@ def call(
 
 @contextmanager
 def booted(suite: str, profile: Profile = Profile.LIMITS) -> Iterator[Battlefield]:
-    """Boot it, and take it off the host at the end."""
+    """Boot it, and remove it from the host at the end."""
     with installed.booted(suite, profile) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.add_person("mallory")
@@ -255,6 +256,6 @@ class Listener:
 
 @contextmanager
 def listening(ground: Battlefield, who: str, port: int = 9999) -> Iterator[str]:
-    """Let `who` listen, and tell every visitor a secret; return how that began."""
+    """Have `who` listen, and send every visitor a secret; return the outcome of the start."""
     yield ground.run(who, attacks.listen, port)
     ground.run(who, attacks.stop_listening)

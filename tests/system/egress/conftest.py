@@ -1,4 +1,4 @@
-"""The fixture of the stories that attack: one machine, and one set of sessions a story."""
+"""Fixture of the attack stories: one machine, and one set of sessions a story."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.system.egress.battlefield import Battlefield
 
 @pytest.fixture
 def field(stage: Battlefield, machine: Machine) -> Iterator[Battlefield]:
-    """Lend the stage of a module whose STAGE is `battlefield.booted`; its internet saw nothing."""
+    """Lend the stage of a module whose STAGE is `battlefield.booted`, with its records cleared."""
     assert stage.machine is machine
     stage.seen()
     yield stage

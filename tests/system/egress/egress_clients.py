@@ -77,7 +77,7 @@ cache = true
 
 @contextmanager
 def booted(suite: str) -> Iterator[Connected]:
-    """Boot a machine on an internet, with servers that go out."""
+    """Boot a machine on an internet, with servers that have egress."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.as_user("alice", "mkdir project; touch diary")
@@ -90,7 +90,7 @@ def booted(suite: str) -> Iterator[Connected]:
             yield Connected(machine, internet)
 
 
-# ------------------------------------------------------------------ ways to get what a host has
+# ------------------------------------------------------------------ methods to fetch from a host
 class Get(Protocol):
     """Function that gets /small of a host in an open session and returns the outcome."""
 
@@ -116,7 +116,7 @@ def _by_probe(code: str, session: Session, host: str) -> str:
 
 @contextmanager
 def initialized(machine: Machine, server: str) -> Iterator[Session]:
-    """Hold a session open whose handshake is done, where the server is none of the probes."""
+    """Hold a session open whose handshake is done, where the server is not a probe."""
     with machine.session(server) as session:
         if server not in PROBES:
             session.initialize()
@@ -125,7 +125,7 @@ def initialized(machine: Machine, server: str) -> Iterator[Session]:
 
 PROBES = ("probe", "opened", "asker")
 URL = "https://{host}/small"
-# The server, and how it gets what a host has.
+# The server, and its method to fetch from a host.
 CLIENTS: dict[str, tuple[str, Get]] = {
     "mcp-server-fetch": ("fetch", partial(_by_tool, "fetch", "url", URL)),
     "mcp-server-fetch, no proxy": ("fetch-no-proxy", partial(_by_tool, "fetch", "url", URL)),

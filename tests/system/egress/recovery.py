@@ -19,7 +19,7 @@ from tests.system.support.servers import a_server
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 PUT_BACK = "mcpwrap-watch.service: .*are restored"
-# The word in the last path is one by which Squid's complaints are told.
+# The word in the last path identifies Squid's complaints.
 REQUESTS = """requests = [
     "GET,HEAD api.good.test/v1/*", "GET,HEAD api.good.test/s*", "GET api.good.test/ws",
     "GET api.good.test/v1/ERROR",
@@ -30,7 +30,7 @@ SERVERS = (
     + a_server("look", f'egress = ["api.good.test"]\nintercept = true\n{REQUESTS}')
     + a_server("other", f'egress = ["api.good.test"]\nintercept = true\n{REQUESTS}')
 )
-# All that the rules are, but for what the kernel writes into sets.
+# The whole rules, but for the elements that the kernel writes into sets.
 LIST_RULES = "nft -n -s -t list table inet mcpwrap 2>&1;" + "".join(
     f"nft -n list set inet mcpwrap {name} 2>&1;"
     for name in (
@@ -50,7 +50,7 @@ def booted(suite: str) -> Iterator[Connected]:
 
 
 def is_fast(request: pytest.FixtureRequest) -> bool:
-    """Say whether this is `make test`, in which what is repeated is so less often."""
+    """Return whether this is `make test`, in which repetitions are fewer."""
     return bool(request.config.option.tier == tiers.FAST)
 
 
@@ -69,7 +69,7 @@ class Journal:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        # With --sync what was written before is before the cursor.
+        # With --sync, earlier lines are before the cursor.
         shown = machine.look("journalctl --sync; journalctl -n 1 --show-cursor")
         self._cursor = shown.strip().rpartition("-- cursor: ")[2]
 
@@ -81,7 +81,7 @@ class Journal:
 
 
 def await_that(machine: Machine, condition: str) -> None:
-    """Wait until a shell command that only looks succeeds."""
+    """Wait until a shell command that only reads succeeds."""
     loop = shlex.quote(f"until {condition}; do sleep 0.05; done")
     machine.look(f"timeout {pace.WAIT_S} sh -c {loop}")
 
@@ -92,7 +92,7 @@ def lives_for(unit: str, least_s: int) -> str:
 
 
 def rules(machine: Machine) -> str:
-    """Return the rules as they are."""
+    """Return the present rules."""
     return machine.look(LIST_RULES)
 
 
@@ -107,7 +107,7 @@ def own_address(machine: Machine, server: str) -> str:
 
 @contextmanager
 def changed(machine: Machine, file: str, text: str) -> Iterator[None]:
-    """Put another text into a file, for the time of the block.
+    """Replace the text of a file, for the time of the block.
 
     At once: mcpwrap-watch may load the rules at any moment.
     """

@@ -24,7 +24,7 @@ LISTED, UNLISTED = "api.good.test", "other.test"
 
 @pytest.fixture(scope="module")
 def probe(stage: Connected) -> Iterator[Session]:
-    """Hold a session of the probe open for the stories that ask it something."""
+    """Hold a session of the probe open for the stories that use it."""
     with stage.machine.session("probe") as session:
         yield session
 
@@ -46,7 +46,7 @@ def test_a_client_reaches_the_listed_host_and_no_other(
 
 
 def test_the_rules_are_what_keeps_a_client_in(machine: Machine, internet: Internet) -> None:
-    """Without its element in the set of the wrapped, the same account goes where it likes."""
+    """Without its element in the wrapped set, the same account reaches any address."""
     uid = machine.uid_of("mcpw-probe")
     code = f"import socket; socket.create_connection(('203.0.113.20', 443), {pace.WAIT_S})"
     as_server = f'setpriv --reuid {uid} --clear-groups python3 -c "{code}"'
@@ -100,7 +100,7 @@ def test_a_package_is_downloaded_once_and_kept(
     internet.forget()
     with initialized(machine, server) as session:
         assert text_of_tool(session, "echo", text="again") == "again"
-    # npx asks for nothing, and uv looks if what it has is still the same.
+    # npx asks for no confirmation, and uv checks whether its cached version is still current.
     again = len([r for r in internet.requests() if r.path.endswith((".tgz", ".whl"))])
     assert again < fetched
     machine.as_user("alice", f"ls /var/cache/mcpwrap/{server}", status=2)
@@ -131,5 +131,5 @@ def test_without_an_allowlist_there_is_no_way_out(boot: Callable[..., Machine]) 
             assert said == "OSError 101"  # ENETUNREACH: no interface but its own
             assert session.evaluate("import os; result = sorted(os.listdir('/sys/class/net'))")
         assert internet.packets() == []
-        # Nobody needs it.
+        # No server needs it.
         assert machine.show("mcpwrap-squid-proxy@1", "ActiveState") == {"ActiveState": "inactive"}

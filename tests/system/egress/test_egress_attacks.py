@@ -1,4 +1,4 @@
-"""Attacks of a hostile server on the packet rules, judged by what arrives, not by answers."""
+"""Attacks of a hostile server on the packet rules, judged by arrivals, not by answers."""
 
 from typing import Any
 
@@ -49,12 +49,12 @@ def test_a_server_reaches_nothing_but_its_own_address(field: Battlefield, name: 
     assert seen.is_nothing()
     tcp = {answer for attack, answer in told.items() if attack.startswith("tcp")}
     assert tcp == {"ECONNREFUSED"}  # at once, and not by a time-out
-    del told["icmp6"]  # the kernel says that it was sent
+    del told["icmp6"]  # the kernel reports that it was sent
     assert set(told.values()) - tcp == {"EPERM"}
 
 
 def test_a_port_that_was_refused_elsewhere_is_refused_at_once(field: Battlefield) -> None:
-    """The kernel soon gives out a port anew, and whoever tries again is told by an ICMP error."""
+    """The kernel soon assigns a port again, and a retry is answered by an ICMP error."""
     away = ["198.51.100.10", "10.0.0.5", "2001:db8:2::10", "fd00:ec2::254"]
     assert field.run("a", attacks.from_one_port, away) == ["ECONNREFUSED"] * 4
     again = field.run("a", attacks.from_one_port, away)  # from and to the same places
@@ -80,7 +80,7 @@ def test_direct_is_one_address_and_one_port(field: Battlefield) -> None:
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_only_three_kinds_of_sockets_can_be_made(field: Battlefield, name: str) -> None:
-    """No vsock, which packet rules do not see, and none of the others; nor by another entrance."""
+    """No vsock, which packet rules do not see, and no other family; nor by another call."""
     kinds, protocols, ring, why = field.run(name, attacks.kinds_of_sockets)
     inet, inet6, netlink = 2, 10, 16
     assert kinds == [[inet, 1], [inet, 2], [inet6, 1], [inet6, 2], [netlink, 2], [netlink, 3]]
@@ -102,7 +102,7 @@ def test_no_option_of_a_socket_leads_past_the_rules(field: Battlefield) -> None:
 
 
 def visit_by(field: Battlefield, who: str, source: tuple[str, int], wait_s: float) -> str:
-    """Let `who` listen; return what a visitor from this address on the internet is told."""
+    """Have `who` listen; return the text that a visitor from this internet address receives."""
     with listening(field, who):
         return field.from_outside(attacks.visit, source, ("192.0.2.2", 9999), wait_s)
 
@@ -174,9 +174,9 @@ UNREACHABLE_UNLIMITED = 0x1818 & ~(1 << 3)
 def test_a_refusal_takes_a_second_where_both_refuse(suite: str) -> None:
     """Where IPAddressDeny= acts as well, the reset is kept from the server: see the rules.
 
-    It takes one more where the kernel sends no ICMP error at the second packet. So nobody loads the
-    rules meanwhile, by which it would forget whom it has refused, and no error counts against
-    icmp_msgs_per_sec: while one processor refills that budget, another finds it empty.
+    It takes one more where the kernel sends no ICMP error at the second packet. So the rules are
+    not loaded meanwhile, which would clear the set of refused connections, and no error counts
+    against icmp_msgs_per_sec: while one processor refills that budget, another finds it empty.
     """
     with battlefield.booted(suite, Profile.BPF) as field:
         field.machine.as_root(f"sysctl -qw net.ipv4.icmp_ratemask={UNREACHABLE_UNLIMITED}")

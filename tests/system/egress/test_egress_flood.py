@@ -1,4 +1,4 @@
-"""Connection flood by one hostile server: egress of the others goes on."""
+"""Connection flood by one hostile server: egress of the others continues."""
 
 import time
 from collections.abc import Iterator
@@ -19,10 +19,11 @@ STAGE = battlefield.booted
 
 COMMON = "/usr/lib/mcpwrap/squid/common.conf"
 CAP = "client_ip_max_connections 1024"
-MOST = 1025  # Squid's own count begins with the one that it is about to take
-AT_ONCE_S = 2.0  # what takes a few milliseconds on a machine that does nothing else
+MOST = 1025  # Squid's own count includes the connection that it is about to accept
+AT_ONCE_S = 2.0  # an action that takes a few milliseconds on an idle machine
 SESSIONS = 5
-# Squid is left this many descriptors, a quarter of what it has, so that less of a flood shows it.
+# Squid is left this many descriptors, a quarter of its limit, so that a smaller flood shows the
+# effect.
 DESCRIPTORS = 4096
 EACH = 1000  # 5000 together
 FEW = 200  # of the front, which has a count of its own: 256 for each server
@@ -46,13 +47,13 @@ def pid_of_squid(field: Battlefield) -> str:
 
 
 def flood_by(sessions: list[Session], port: int, each: int) -> None:
-    """Have all sessions open what they can."""
+    """Have all sessions open as many connections as they can."""
     for session in sessions:
         call(session, flood.hold, each, "", port)
 
 
 def left_of_it(sessions: list[Session]) -> int:
-    """Return how many connections are left to them, once what is too many has been ended."""
+    """Return how many connections they keep, once those over the limit have been closed."""
     give_up_at = time.monotonic() + pace.WAIT_S
     while (held := holds(sessions)) > MOST and time.monotonic() < give_up_at:
         pass
@@ -60,7 +61,7 @@ def left_of_it(sessions: list[Session]) -> int:
 
 
 def holds(sessions: list[Session]) -> int:
-    """Return how many connections nobody has ended."""
+    """Return how many connections neither side has closed."""
     return sum(call(session, flood.held) for session in sessions)
 
 
@@ -70,14 +71,14 @@ def descriptors(field: Battlefield) -> int:
 
 
 def await_service(field: Battlefield, name: str, target: str) -> None:
-    """Wait until Squid serves a server again: what a flood has left ends first."""
+    """Wait until Squid serves a server again: the connections of a flood end first."""
     give_up_at = time.monotonic() + pace.WAIT_S
     while (told := field.run(name, connect, target)) != "200":
         assert time.monotonic() < give_up_at, told
 
 
 def expect_an_answer_at_once(field: Battlefield) -> None:
-    """See that b reaches what it may, as if nobody else were there."""
+    """Check that b reaches its hosts, as without any other server."""
 
     def time_of_an_answer() -> float:
         answer, took_s = field.run("b", timed_inside, "other.test", pace.WAIT_S / 2)
@@ -121,7 +122,7 @@ def test_a_flood_of_connections_is_nobody_elses(
 def test_without_the_cap_it_is_everybodys(field: Battlefield, sessions: list[Session]) -> None:
     field.machine.announce("mcpwrap-squid-proxy@1.service")  # without a descriptor it ends, too
     field.run("b", connect, "other.test:443")
-    # Nor is a connection that asks nothing ended while others are opened, on a busy host.
+    # Nor is an idle connection closed while others are opened, on a busy host.
     edits = [(CAP, ""), ("request_start_timeout 30 seconds", "request_start_timeout 1 hour")]
     with field.edited(COMMON, edits, reread("proxy-1")):
         flood_by(sessions, 3128, EACH)
@@ -130,7 +131,7 @@ def test_without_the_cap_it_is_everybodys(field: Battlefield, sessions: list[Ses
         assert (answer, took_s > AT_ONCE_S) != ("HTTP/1.1 200 OK", False)
         for session in sessions:
             call(session, flood.let_go)
-        field.end_sessions()  # those have the short wait
+        field.end_sessions()  # those have the short timeout
     await_service(field, "b", "other.test:443")
 
 
@@ -144,7 +145,7 @@ def test_what_a_server_has_abandoned_still_counts(
         field.run("b", connect, "other.test:443")
         began = time.monotonic()
         got_through = sum(call(session, flood.abandon, "a.cdn.test") for session in sessions[:2])
-        ended = (time.monotonic() - began) // CONNECT_TIMEOUT_S  # and so many times others can come
+        ended = (time.monotonic() - began) // CONNECT_TIMEOUT_S  # and this many others can connect
         used = descriptors(field)
         print(f"{got_through} got through, and Squid has {used} descriptors")
         assert MOST <= got_through < (2 + ended) * MOST
@@ -155,7 +156,7 @@ def test_what_a_server_has_abandoned_still_counts(
     await_service(field, "a", "api.good.test:443")
 
 
-# The rule, and what its absence lets a server do: be counted as somebody else.
+# The rule, and what its absence lets a server do: be counted as another server.
 SOURCE = "meta skuid . ip saddr @egress_addr meta skuid"
 
 

@@ -41,7 +41,7 @@ def test_a_server_does_not_pass_for_another(field: Battlefield) -> None:
 
 @pytest.mark.parametrize("user", ["root", "alice", "mallory", "mcpwrap-gate", "mcpw-none"])
 def test_nobody_passes_for_a_server(field: Battlefield, user: str) -> None:
-    """An address in the range that no server has is no door either."""
+    """An address in the range that no server has is not open either."""
     for address in (field.address_of("a"), field.address_of("look"), "127.77.255.254", *HEALTH):
         told = field.run(user, proxy_attacks.use, address, "api.good.test:443")
         assert told == [*["ECONNREFUSED"] * 3, "EPERM"], address
@@ -105,7 +105,7 @@ def test_squid_and_the_front_reach_no_more_than_they_need(field: Battlefield) ->
         told = field.run(account, attacks.tcp_and_udp_to, public, (22,), (53, 443))
         assert told == ["ECONNREFUSED", "EPERM", "EPERM"]
     assert field.seen().is_nothing()
-    # Each kind asks itself whether it answers, and is told that everything is refused there.
+    # Each kind checks its own health, and gets the answer that everything is refused there.
     for account, own in zip(("mcpwrap-proxy", "mcpwrap-intercept"), HEALTH, strict=True):
         told = field.run(account, attacks.tcp_to, [(address, 3128) for address in HEALTH])
         assert told == ["connected" if address == own else "ECONNREFUSED" for address in HEALTH]
@@ -120,7 +120,7 @@ OWN = "meta skuid . ip saddr @egress_addr meta skuid . ip daddr @egress_addr tcp
 SYN = "ip daddr 127.77.0.0/16 tcp flags & (syn | ack) == syn goto refuse"
 DATAGRAM = "ip daddr 127.77.0.0/16 meta l4proto udp goto refuse"
 SYN_ACK = "ip saddr 127.77.0.0/16 tcp flags & (syn | ack) == (syn | ack) goto refuse"
-# While the wrapper runs, a caller of its address gets it for its own: these refuse the same then.
+# While the wrapper runs, a client of its address has that address too: these refuse the same then.
 SYN_FROM = SYN.replace("ip daddr", "ip saddr")
 DATAGRAM_FROM = DATAGRAM.replace("ip daddr", "ip saddr")
 ANY = "ip daddr 127.77.0.0/16 tcp dport 3128 accept"
@@ -128,11 +128,11 @@ Attack = Callable[[Battlefield], Any]
 
 
 def squid_at(field: Battlefield, who: str, server: str, target: str) -> str:
-    """Ask Squid for a tunnel at the address of a server."""
+    """Request a tunnel of Squid at the address of a server."""
     return field.run(who, proxy_attacks.connect, target, field.address_of(server))
 
 
-# Edits of the rules, an attacker, an attack, and what it is told without the rule.
+# Edits of the rules, an attacker, an attack, and its outcome without the rule.
 MUTATIONS = [
     pytest.param(
         {WRAPPER: ""},

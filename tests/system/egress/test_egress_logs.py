@@ -1,4 +1,4 @@
-"""Rotation of the egress logs: no line is lost, and a reader that follows them goes on."""
+"""Rotation of the egress logs: no line is lost, and a reader that follows them continues."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def test_after_a_rotation_squid_goes_on_in_a_new_file(machine: Machine, server: 
         play(session, refused("before.test"))
         play(session, "ask_directly(host='api.good.test')")
         machine.as_root(ROTATE)
-        # Squid is told by a signal, and may take it after the next request.
+        # Squid gets a signal, and may handle it after the next request.
         await_that(machine, f"[ -e {LOGS[server]} ]")
         play(session, refused("after.test"))
     await_that(machine, f"grep -q after.test {LOGS[server]}")
@@ -47,11 +47,11 @@ def test_after_a_rotation_squid_goes_on_in_a_new_file(machine: Machine, server: 
 
 @contextmanager
 def following(machine: Machine, option: str) -> Iterator[Session]:
-    """Let `--follow` run, from when it sees what comes."""
+    """Run `--follow`, from the time at which it sees new lines."""
     command = f"exec mcpwrap egress probe --follow {option}"
     with machine.session("", user="root", command=command) as shown:
         process = 'pgrep -f "[e]gress probe --follow"'
-        # The last log that it opens, with which it has all.
+        # The last log that it opens, after which it has all.
         is_open = f"ls -l /proc/$({process} -n)/fd 2>/dev/null | grep -q {LOGS['probe']}"
         await_that(machine, is_open)
         try:
@@ -81,7 +81,7 @@ def test_who_follows_is_told_each_entry_once(machine: Machine) -> None:
 
 @only_in_test_all("mutation twin: shows that the signal is what a rotation needs")
 def test_without_the_signal_a_rotation_ends_what_is_noted(machine: Machine) -> None:
-    """The twin: it goes on in a file that is about to be compressed and removed."""
+    """The twin: it continues in a file that is about to be compressed and removed."""
     config = machine.read("/etc/logrotate.d/mcpwrap")
     machine.write("/etc/logrotate.d/mcpwrap", config.replace("pkill -USR1", "true"))
     try:

@@ -17,8 +17,8 @@ from tests.system.support.egress_sessions import finished, play
 from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
-# What is true of 128 and the next is here true of 2 and the next: each server is an account, two
-# units and a link, and the machine of a test should not need a minute for them.
+# Here 2 and the next stand for 128 and the next: each server is an account, two units and a link,
+# and the machine of a test should not need a minute for them.
 LIMIT_FILE = "/usr/lib/mcpwrap/mcpwrap/plan/egress/squid_conf.py"
 LIMIT = f"MAX_LISTENERS = {MAX_LISTENERS}"
 HOSTS = {"a": "api.good.test", "b": "other.test", "c": "api.good.test", "d": "other.test"}
@@ -129,7 +129,7 @@ def test_a_server_whose_tls_is_opened_from_now_on_changes_instances(machine: Mac
     ],
 )
 def test_an_instance_listens_for_as_many_as_we_give_it(machine: Machine, count: int) -> None:
-    """And for no more, whatever its file says: it leaves them out without a word."""
+    """And for no more, whatever its file says: Squid leaves them out without a message."""
     try:
         asked = ("proxy-9", count, MAX_LISTENERS, pace.WAIT_S)
         assert machine.call("squid_listeners", "opened", *asked) == MAX_LISTENERS

@@ -20,7 +20,7 @@ ASKS = (
 
 
 def notes(machine: Machine) -> list[dict[str, Any]]:
-    """Return what the asker has asked for."""
+    """Return the requests of the server `asker`."""
     rows: list[dict[str, Any]] = json.loads(machine.as_root("mcpwrap egress asker --json").out)
     return rows
 

@@ -1,4 +1,4 @@
-"""Loss of Squid, the front or a resolver: nothing opens, and service comes back by itself.
+"""Loss of Squid, the front or a resolver: nothing opens, and service recovers by itself.
 
 On machines where IPAddressDeny= acts beside the packet rules.
 """
@@ -64,7 +64,7 @@ OF_THE_OTHER_KIND = only_in_test_all(
 def test_a_squid_that_hangs_is_named_and_restarted(
     machine: Machine, unit: str, server: str, whom: str
 ) -> None:
-    """Squid alone, or with it the process that asks it."""
+    """Squid alone, or with it its watchdog process."""
     machine.announce(unit)
     problem = f"{unit}.service does not answer: it is restarted within 15 s"
     # The twin: one that answers lives for longer than one that hangs.
@@ -88,7 +88,7 @@ def test_a_squid_that_hangs_is_named_and_restarted(
 
 
 def test_while_squid_hangs_it_is_squid_that_doctor_names(machine: Machine) -> None:
-    """With a long watchdog, so that it hangs for as long as we look."""
+    """With a long watchdog timeout, so that it hangs as long as the story observes it."""
     drop_in = f"/etc/systemd/system/{SPLICING}.service.d/60-patient.conf"
     unit, listed = f"{SPLICING}.service", "probe: reach h2.good.test:443"
     unlisted = "probe: reach a host that is not listed"
@@ -106,7 +106,7 @@ def test_while_squid_hangs_it_is_squid_that_doctor_names(machine: Machine) -> No
         assert "which rule refused" not in said
         machine.as_root(f"systemctl kill --signal=CONT --kill-who=main {unit}")
         await_that(machine, "mcpwrap status")
-        # The twin. That no MCP server is behind `probe` is the one thing that it finds.
+        # The twin. Its one finding is that no MCP server is behind `probe`.
         said = machine.as_root("mcpwrap doctor probe", status=1).out
         for what in (f"{unit}: active", f"{listed}: HTTP/1.1 200", f"{unlisted}: refused"):
             assert f"good     {what}" in said
@@ -139,7 +139,7 @@ CROSSED = only_in_test_all("the same instance with the other mistake")
 def test_a_broken_file_is_never_loaded(
     machine: Machine, internet: Internet, unit: str, server: str, mistake: str
 ) -> None:
-    """First by a reload: what was before serves on. Then Squid is killed: nobody serves at all."""
+    """First a reload: the old configuration stays in use. Then Squid is killed: no service."""
     machine.announce(unit)
     file = f"/var/lib/mcpwrap/squid/{unit.removeprefix('mcpwrap-squid-').replace('@', '-')}.conf"
     other = {"probe": "look", "look": "probe"}[server]
@@ -156,30 +156,30 @@ def test_a_broken_file_is_never_loaded(
             internet.forget()
             expect_nothing_open(machine, session, own_address(machine, server))
             assert internet.packets() == []
-            assert play(beside, "status()") == 200  # the other instance has nothing to do with it
+            assert play(beside, "status()") == 200  # the other instance is not affected
             journal = Journal(machine)
-        journal.await_line(f"{unit}.service: Started")  # mended, and nobody did anything else
+        journal.await_line(f"{unit}.service: Started")  # fixed, without any other action
         expect_service(session)
         machine.write(file, broken)
-        assert "Squid" in machine.apply()  # the other way to mend it
+        assert "Squid" in machine.apply()  # the other way to fix it
         expect_service(session)
 
 
 def expect_service(session: Session) -> None:
-    """See that the server reaches what it may, and nothing else."""
+    """Check that the server reaches its hosts, and no other."""
     assert play(session, "status()") == 200
     assert play(session, "status(host='other.test')") == "CONNECT 403"
 
 
 def expect_nothing_open(machine: Machine, session: Session, own: str) -> None:
-    """See that without Squid there is no way out, and that nobody else takes its place."""
+    """Check that without Squid there is no egress, and that no process takes its place."""
     assert play(session, "status()") == "ConnectionRefusedError"
     web = [["198.51.100.10", 443], ["198.51.100.10", 80]]
     assert play(session, f"reached({web}, {NO_ANSWER_S})") == []
     squat = f'exec python3 -c "{LISTEN.format(where=(own, 3128))}"'
     with machine.session("", user="alice", command=squat) as squatter:
         assert squatter.read_line() == "up"
-        her_port = [[own, 3128]]  # through which she gets no word
+        her_port = [[own, 3128]]  # by which she receives nothing
         assert play(session, f"reached({her_port}, {NO_ANSWER_S})") == []
         squatter.send({})
 
@@ -213,7 +213,7 @@ def test_what_squid_finds_fault_with_is_refused_by_apply(
             assert play(session, "status()") == 200
             assert play(session, "status(host='other.test')") == "CONNECT 403"
         machine.apply()
-        assert play(session, "status(host='other.test')") == 200  # the twin: mended, it is allowed
+        assert play(session, "status(host='other.test')") == 200  # the twin: fixed, it is allowed
         machine.configure(SERVERS)
         machine.apply()
         assert play(session, "status(host='other.test')") == "CONNECT 403"
@@ -229,17 +229,17 @@ def test_a_killed_front_comes_back(machine: Machine) -> None:
         assert play(session, "ask_directly()") == 200
 
 
-# ------------------------------------------------------------------ what changes while it runs
+# ------------------------------------------------------------------ changes at run time
 OTHER_RESOLVER = "198.51.100.54"
 
 
 def asked(internet: Internet) -> set[str]:
-    """Return which resolvers were sent something."""
+    """Return the resolvers that received packets."""
     return {packet.address for packet in internet.packets() if packet.port == internet_map.DNS_PORT}
 
 
 def test_squid_follows_the_resolvers_of_the_machine(machine: Machine, internet: Internet) -> None:
-    """And a stream that is open goes on meanwhile."""
+    """And an open stream continues meanwhile."""
     for name in ("first", "second", "third"):
         internet.add_name(f"{name}.cdn.test", "198.51.100.11")
     with machine.session("probe") as session:
@@ -274,7 +274,7 @@ def test_other_resolvers_do_not_end_a_squid_whose_file_is_broken(
             journal = Journal(machine)
             machine.write("/etc/resolv.conf", f"nameserver {OTHER_RESOLVER}\n")
             journal.await_line("mcpwrap-resolvers.service: .*Failed with result")
-            # Squid is there. What its resolver answered it keeps for a minute and no longer.
+            # Squid is there. It keeps its resolver's answers for a minute and no longer.
             assert play(session, "status(host='other.test')") == "CONNECT 403"
         journal = Journal(machine)
         machine.write("/etc/resolv.conf", f"nameserver {internet_map.RESOLVER}\n")
@@ -292,7 +292,7 @@ def test_who_comes_by_the_front_waits_while_ports_of_squid_are_closed(machine: M
             play(session, "started.update(waits=Background(ask_directly))")
             # The front has tried, and its packet was dropped.
             await_that(machine, f"ss -Hnt state syn-sent dst {own} | grep -q {own}:3128")
-        assert finished(session, "waits") == [200, ""]  # the kernel has tried again
+        assert finished(session, "waits") == [200, ""]  # the kernel has retried
 
 
 @only_in_test_all("mutation twin: shows that the rule is what makes the front wait")
@@ -317,7 +317,7 @@ def held(machine: Machine, own: str) -> Iterator[None]:
 
 
 def expect_all_came_through(session: Session, at_least: int) -> None:
-    """See that of a crowd of new connections, when it has ended, none has failed."""
+    """Check that of a crowd of new connections, when it has ended, none has failed."""
     play(session, "setattr(started['crowd'], 'enough', True)")
     said = finished(session, "crowd", within_s=2 * pace.WAIT_S)
     print(said)
@@ -326,7 +326,7 @@ def expect_all_came_through(session: Session, at_least: int) -> None:
 
 
 def test_five_more_servers_disturb_nobody(machine: Machine, request: pytest.FixtureRequest) -> None:
-    """Streams of three ways out stay open, and new connections come all the time."""
+    """Streams of three kinds of egress stay open, and new connections come all the time."""
     config = SERVERS
     # In `make test` the crowd leaves the host some time for the others.
     connections, threads = (100, 1) if is_fast(request) else (500, 4)

@@ -16,14 +16,14 @@ Arrived = list[tuple[str, str, str]]
 
 
 def arrivals(field: Battlefield) -> tuple[Arrived, set[str]]:
-    """Return the requests that came to the host, and names that were asked for beside its own."""
+    """Return the requests that reached the host, and other names that were resolved."""
     seen = field.seen()
     assert seen.hosts() <= {HOST}
     return seen.requests, seen.names - {HOST}
 
 
 def asked(field: Battlefield, *requests: str) -> tuple[list[str], Arrived, set[str]]:
-    """Send each in a tunnel of its own; return the first lines, and what came to which host."""
+    """Send each in a tunnel of its own; return the first lines, and the requests of each host."""
     told = field.run("look", proxy_attacks.ask_inside, HOST, requests)
     return told, *arrivals(field)
 
@@ -31,7 +31,7 @@ def asked(field: Battlefield, *requests: str) -> tuple[list[str], Arrived, set[s
 def asked_for_more(
     field: Battlefield, *requests: str, more: int, wait_s: float
 ) -> tuple[Arrived, set[str]]:
-    """Send each so, and wait for as many responses behind the first, or until none comes."""
+    """Send each so, and wait for as many responses after the first, or until none comes."""
     field.run("look", proxy_attacks.ask_more_inside, HOST, requests, more, wait_s)
     return arrivals(field)
 
@@ -55,7 +55,7 @@ REFUSED_PATHS = [
     "/v1/%3f/../../admin", "/v1/x%3Fy", "/v1/%40scope%2fname", "/v1/a\\b", "/v1/a%5Cb",
     "/v1/%25%32%65%25%32%65/admin", "/v1/%%32%65%%32%65/admin", "/v1/%u002e%u002e/admin", "/v1/%",
     "/v1/%zz", "/v1/a%00b", "/v1/a%0d%0ab", "/v1/a%7fb",
-    # overlong, or no UTF-8 for another reason
+    # overlong, or invalid UTF-8 for another reason
     "/v1/%c0%ae%c0%ae/admin", "/v1/%C0%AF..%c0%afadmin", "/v1/%e0%80%ae%e0%80%ae/admin",
     "/v1/%f0%80%80%ae/admin", "/v1/%ff", "/v1/%c3/x", "/v1/%ed%a0%80", "/v1/%f5%80%80%80",
 ]  # fmt: skip
@@ -135,7 +135,7 @@ OTHER_REQUESTS = {
     request("OPTIONS *"): "501",
     request("CONNECT api.good.test:443"): "403",
     request("connect api.good.test:443"): "403",
-    request("CONNECT evil.test:443"): "503",  # Squid's own check: not what the certificate says
+    request("CONNECT evil.test:443"): "503",  # Squid's own check: not of the certificate's text
     request("GET http://api.good.test/v1/x"): "403",
     request("GET http://api.good.test:443/v1/x"): "403",
     request("GET ftp://api.good.test:443/v1/x"): "403",
@@ -212,7 +212,7 @@ def test_no_second_request_is_smuggled_past_the_rules(field: Battlefield) -> Non
 
 
 SHARED = "include /usr/lib/mcpwrap/squid/intercept.conf"
-# A line, what is in its place, what is tried, and what comes to the host then.
+# A line, its replacement, the attempt, and what reaches the host then.
 MUTATIONS = [
     (
         "http_access deny s.look CONNECT encrypted r.nested-connect",
@@ -228,7 +228,7 @@ MUTATIONS = [
     ),
     (
         SHARED,
-        f"adapted_http_access allow all\n{SHARED}",  # before it refuses what is not sound_path
+        f"adapted_http_access allow all\n{SHARED}",  # before it refuses all but sound_path
         request("GET /v1/%ff"),
         ("GET", "/v1/%ff"),
     ),
@@ -258,7 +258,7 @@ def test_a_line_is_what_refuses(
 
     assert is_refused()
     with field.edited(INTERCEPT, [(line, instead)], reread("intercept-1")):
-        # A nested CONNECT has no response of its own: what comes is to the request behind it.
+        # A nested CONNECT has no response of its own: the response is to the request after it.
         _, arrived, _ = asked(field, attack)
         assert [found[:2] for found in arrived] == [arrives]
     assert is_refused()

@@ -1,4 +1,4 @@
-"""Squid asks the resolvers that /etc/resolv.conf has now, however and whenever these change."""
+"""Squid queries the present resolvers of /etc/resolv.conf, however and whenever these change."""
 
 import os
 import re
@@ -28,7 +28,7 @@ AGAIN = "mcpwrap-resolvers-again.service"
 SQUID = "mcpwrap-squid-proxy@1.service"
 OTHER = "198.51.100.54"  # answers too
 SET = "nft list set inet mcpwrap resolvers4"
-# Nothing of ours is under way: the next change is seen by those who watch.
+# None of our units is running: the path units see the next change.
 AT_REST = (
     f'[ "$(systemctl show -P SubState {MAIN})" = waiting ] &&'
     """ [ -z "$(systemctl list-jobs --no-legend 'mcpwrap-resolvers*')" ]"""
@@ -41,7 +41,7 @@ PathChanged=/run/NetworkManager/resolv.conf
 """
 NO_LOOK = "[Service]\nExecStart=\nExecStart=/usr/bin/true\n"
 NO_RELOAD = "[Service]\nExecReload=\nExecReload=/usr/bin/false\n"
-# The end of a look waits for this file.
+# The end of a run waits for this file.
 GO_ON = "/opt/bed/go-on"
 HELD_END = f"[Service]\nExecStartPost=/bin/sh -c 'until [ -e {GO_ON} ]; do sleep 0.05; done'\n"
 numbers = count(100)
@@ -78,7 +78,7 @@ def may_ask(machine: Machine) -> list[str]:
 
 
 def expect_followed_to(machine: Machine, address: str) -> None:
-    """Wait until Squid may ask this resolver alone."""
+    """Wait until the rules let Squid query this resolver only."""
     addresses = "grep -oE '[0-9.]{7,}' | xargs"
     await_that(machine, f'[ "$({SET} | {addresses})" = {address} ]')
 
@@ -88,7 +88,7 @@ def await_rest(machine: Machine) -> None:
 
 
 def expect_followed(machine: Machine, internet: Internet) -> None:
-    """See that in the end Squid itself asks whom the file names."""
+    """Check that in the end Squid itself queries the resolver in the file."""
     await_rest(machine)
     for resolver in (OTHER, internet_map.RESOLVER):
         in_place(machine, FILE, resolver)
@@ -98,7 +98,7 @@ def expect_followed(machine: Machine, internet: Internet) -> None:
 
 
 def expect_asked(machine: Machine, internet: Internet, resolver: str) -> None:
-    """See that Squid asks this one for a name that nobody knows yet."""
+    """Check that Squid queries this resolver for a name that is in no cache."""
     name = f"n{next(numbers)}.cdn.test"
     internet.add_name(name, "198.51.100.11")
     internet.forget()
@@ -110,7 +110,7 @@ def expect_asked(machine: Machine, internet: Internet, resolver: str) -> None:
 
 @pytest.fixture
 def linked(machine: Machine) -> Iterator[None]:
-    """Make the file a link, to what is not there yet, for the time of a test."""
+    """Make the file a link, to a missing file at first, for the time of a test."""
     file = machine.path(FILE)
     before = file.read_text()
     file.unlink()
@@ -128,7 +128,7 @@ def linked(machine: Machine) -> Iterator[None]:
 
 @pytest.fixture
 def times(request: pytest.FixtureRequest) -> int:
-    """Return how often a story does the same again."""
+    """Return how often a story repeats the same action."""
     return 1 if is_fast(request) else 3
 
 
@@ -156,7 +156,7 @@ def test_what_a_link_leads_to_appears_later_and_is_replaced(machine: Machine, ti
     in_place(machine, TARGET, new_address())
 
 
-# ------------------------------------------------------------------ at the worst moment
+# ------------------------------------------------------------------ unfavourable timing
 @contextmanager
 def drop_in(machine: Machine, unit: str, text: str) -> Iterator[None]:
     """Add this to a unit, for the time of the block."""
@@ -176,9 +176,9 @@ def reread(machine: Machine) -> None:
 
 
 def change_beside_another(machine: Machine) -> str:
-    """Change the resolver so that systemd hears of it together with a change in /run.
+    """Change the resolver so that systemd sees it together with a change in /run.
 
-    As of a DHCP client, which writes its PID there: on a busy machine it comes to this by itself.
+    As by a DHCP client, which writes its PID there: on a busy machine this happens by itself.
     """
     await_rest(machine)
     address, systemd = new_address(), machine.leader
@@ -214,7 +214,7 @@ def test_with_one_unit_for_all_paths_a_change_is_lost(machine: Machine, internet
 
 
 def is_seen_soon(machine: Machine, address: str) -> bool:
-    """Say whether a change is seen in a time in which it is when nothing hides it."""
+    """Return whether a change is seen within a time that is enough if nothing hides it."""
     give_up_at = time.monotonic() + pace.promised(5.0)
     while time.monotonic() < give_up_at:
         if may_ask(machine) == [address]:
@@ -223,7 +223,7 @@ def is_seen_soon(machine: Machine, address: str) -> bool:
 
 
 def change_during(machine: Machine, unit: str) -> str:
-    """Change the resolver after a look, before its unit has ended; return the new one."""
+    """Change the resolver after a read, before its unit has ended; return the new one."""
     await_rest(machine)
     machine.path(GO_ON).unlink(missing_ok=True)
     first, last = new_address(), new_address()
@@ -258,7 +258,7 @@ def test_without_the_second_look_what_changes_during_one_is_lost(
 
 @only_in_test_all("a failure of another unit on the way, and ten seconds until the next look")
 def test_what_failed_is_done_again(machine: Machine, internet: Internet) -> None:
-    """Else Squid would go on asking one whom the packet rules no longer let it reach."""
+    """Else Squid would continue to query a resolver that the packet rules refuse to it."""
     machine.announce(f"{SQUID}|{LOOK}")
     with drop_in(machine, SQUID, NO_RELOAD):
         in_place(machine, FILE, OTHER)

@@ -35,7 +35,7 @@ NO_ANSWER_S = 0.7 * pace.PACE  # for addresses that answer at once, or never
 def test_without_packet_rules_a_wrapper_reaches_its_own_address_alone(
     machine: Machine, internet: Internet
 ) -> None:
-    """By IPAddressDeny= alone: nothing else is left, and nobody puts the rules back."""
+    """By IPAddressDeny= alone: nothing else is left, and the rules are not restored."""
     neighbour = own_address(machine, "neighbour")
     targets = [
         [neighbour, 3128], [neighbour, 443], ["203.0.113.20", 443], ["198.51.100.10", 80],
@@ -56,8 +56,8 @@ def test_without_packet_rules_a_wrapper_reaches_its_own_address_alone(
         assert internet.packets() == []
         assert play(session, "status()") == 200  # the twin: its own address, and Squid behind it
         assert play(session, "status(host='other.test')") == "CONNECT 403"
-        # The twin: they do answer, to this account too, where the rules alone would bind it. The
-        # front answers nobody who is not called by a server's address.
+        # The twin: they do answer, to this account too, where only the rules would bind it. The
+        # front answers only callers at a server's address.
         machine.as_root(f"systemctl start mcpwrap-address@{neighbour}")
         assert outside(machine, "mcpw-probe", "reached", targets, pace.WAIT_S) == targets
         listener.send({})
@@ -131,7 +131,7 @@ def test_what_somebody_changed_is_back_within_a_second(machine: Machine, command
 
     bound_s = pace.promised(1.0)
     assert pace.best(time_until_back, bound_s) < bound_s
-    if "nftables" in command:  # the twin: Debian's own is there, too
+    if "nftables" in command:  # the twin: Debian's own table is there, too
         assert "table inet filter" in machine.look("nft list tables")
 
 
@@ -146,7 +146,7 @@ FULL = {
 
 @on_each_release("each nft has its own way of reading a table of which it prints a part")
 def test_refusals_that_a_server_has_piled_up_hold_up_nobody(machine: Machine) -> None:
-    """A server fills these sets by what it may not do; the watch looks as soon as before."""
+    """A server fills these sets by refused packets; the watchdog checks as soon as before."""
     uid = machine.uid_of("mcpw-probe")
     for name, (element, count) in FULL.items():
         rows = ", ".join(element.format(uid=uid, n=n) for n in range(1, count))
@@ -163,10 +163,10 @@ def test_refusals_that_a_server_has_piled_up_hold_up_nobody(machine: Machine) ->
         assert took_s is not None
         return float(took_s)
 
-    # Twice what an element takes where these sets are empty: putting back all takes longer.
+    # Twice the time of an element where these sets are empty: restoring all takes longer.
     bound_s = pace.promised(2.0)
     assert pace.best(time_until_back, bound_s) < bound_s
-    machine.as_root(f"rm {' '.join(f'/run/{name}' for name in FULL)}")  # what they held is gone
+    machine.as_root(f"rm {' '.join(f'/run/{name}' for name in FULL)}")  # their elements are gone
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_rules_that_are_flushed_while_the_watch_hangs_are_back_within_5_seconds(
     machine: Machine, whom: str
 ) -> None:
     machine.announce("mcpwrap-watch")
-    # The twin: one that is well lives for longer than one that hangs.
+    # The twin: a healthy one lives for longer than one that hangs.
     await_that(machine, lives_for("mcpwrap-watch", 6))
     before = rules(machine)
     hang = f"systemctl kill --signal=STOP --kill-who={whom} mcpwrap-watch"
@@ -218,7 +218,7 @@ def test_rules_that_cannot_be_put_back_stop_everybody(machine: Machine) -> None:
             machine.as_root("nft flush ruleset")
             journal.await_line("mcpwrap-watch.service: .*gone and cannot be loaded")
             for session_that_ends in (session, looking):
-                assert session_that_ends.process.wait(pace.WAIT_S) != 0  # although nobody closed it
+                assert session_that_ends.process.wait(pace.WAIT_S) != 0  # no side closed it
                 session_that_ends.close()
             journal.await_line("mcpwrap-nft.service: Stopped")  # the last: the others require it
             refused = machine.as_user("alice", "mcpwrap-connect probe </dev/null", status=70)
@@ -226,7 +226,7 @@ def test_rules_that_cannot_be_put_back_stop_everybody(machine: Machine) -> None:
             ours = "'mcpwrap@*.service' 'mcpwrap-squid-*' mcpwrap-front.service"
             list_units = "systemctl list-units --plain --no-legend --state=active"
             assert machine.look(f"{list_units} {ours}") == ""
-        # The watch looks again by itself; nobody else does anything.
+        # The watchdog checks again by itself; no other process does anything.
         machine.await_admission("probe")
     with machine.session("probe") as session, machine.session("look") as looking:
         assert [play(one, "status()") for one in (session, looking)] == [200, 200]

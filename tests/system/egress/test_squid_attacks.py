@@ -1,4 +1,4 @@
-"""A hostile server against Squid and the front, by way of its own address."""
+"""Attacks of a hostile server on Squid and the front, by way of its own address."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from tests.system.support.tiers import on_each_release, only_in_test_all
 
 STAGE = battlefield.booted
 
-# 400: Squid reads no request in it. 403: it does, and refuses.
+# 400: Squid finds no request in it. 403: it does, and refuses.
 TARGETS = {
     "other.test:443": "403",  # b's
     "secret.evil.test:443": "403",
@@ -32,7 +32,7 @@ TARGETS = {
     "api.good.test:8443": "403",
     "api.good.test:65979": "400",  # 443 + 65536
     "api.good.test:0": "400",
-    # addresses, in every way of writing that some program understands
+    # addresses, in every notation that some program understands
     "198.51.100.10:443": "403",  # that of a name on the list
     "203.0.113.66:443": "403",  # its PTR says api.good.test
     "[2001:db8:66::66]:443": "403",  # so does this
@@ -86,7 +86,7 @@ def test_a_star_stands_for_what_is_below_a_name(field: Battlefield) -> None:
     assert field.run("a", inside, f"{host}:443", host) == "HTTP/1.1 200 OK"
     seen = field.seen()
     assert seen.connections == [("198.51.100.30", 443)]
-    assert seen.names == {host}  # it was asked for, so that a name that leaves is seen
+    assert seen.names == {host}  # it was requested, so that a name that leaves would be recorded
 
 
 def test_a_name_of_the_list_that_leads_to_a_private_address_is_refused(field: Battlefield) -> None:
@@ -102,14 +102,14 @@ def test_a_name_that_changes_after_the_check_is_not_asked_for_again(field: Battl
 
 
 def test_a_name_that_leads_back_to_the_machine_is_refused(field: Battlefield) -> None:
-    """Whatever its address: what listens there may trust who is on the same machine."""
+    """Whatever its address: a listener there may trust clients on the same machine."""
     field.internet.add_name("host.good.test", "192.0.2.2", "2001:db8:1::2")
     with Listener(field.machine, tcp=(443,), address="::ffff:192.0.2.2") as listener:
         field.run("a", inside, "host.good.test:443", "host.good.test")
     assert listener.came == []
 
 
-# What Squid says to each, at the door. No byte and no name may leave the machine.
+# Squid's response to each, before any tunnel. No byte and no name may leave the machine.
 REQUESTS = {
     "GET http://api.good.test/": 403,
     "GET https://api.good.test/": 403,
@@ -151,7 +151,7 @@ SMUGGLED = {
 def test_nothing_but_a_plain_connect_passes_the_door(field: Battlefield, name: str) -> None:
     requests = {f"{line} HTTP/1.1\r\n\r\n": status for line, status in REQUESTS.items()} | SMUGGLED
     told = field.run(name, proxy_attacks.say_each, list(requests))
-    status = {411: 403}  # Squid 5 asks for a length where Squid 6 refuses at once
+    status = {411: 403}  # Squid 5 requires a length where Squid 6 refuses at once
     codes = [int(line.split()[1]) for line in told]
     got = {line: status.get(code, code) for line, code in zip(requests, codes, strict=True)}
     assert got == requests
@@ -162,14 +162,14 @@ def test_nothing_but_a_plain_connect_passes_the_door(field: Battlefield, name: s
 
 @pytest.mark.parametrize("name", ["a", "look"])
 def test_a_second_request_behind_a_tunnel_is_no_request(field: Battlefield, name: str) -> None:
-    """Nor is anything else that is no TLS; it does not come to the host."""
+    """Nor is any other traffic that is not TLS; it does not reach the host."""
     tunnel = f"{GOOD}\r\n"
     others = [
         "CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
         "GET /admin HTTP/1.1\r\n\r\n",
         "SSH-2.0-x\r\n",
         "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10",  # a ClientHello of SSL 2
-        "\x17\x03\x03\x00\x05hello",  # a record of TLS, and no handshake
+        "\x17\x03\x03\x00\x05hello",  # a record of TLS, but not a handshake
     ]
     told = field.run(name, proxy_attacks.say_after, tunnel, others, quiet_s())
     assert told == ["HTTP/1.1 200 Connection established"] * len(others)
@@ -195,7 +195,7 @@ def test_the_name_within_tls_is_the_name_that_was_asked_for(field: Battlefield, 
 def test_another_host_behind_the_same_address_is_seen_only_where_tls_is_opened(
     field: Battlefield,
 ) -> None:
-    """Domain fronting: what is left without `intercept`, as the threat model says."""
+    """Domain fronting: possible without `intercept`, as the threat model states."""
     attack = ("api.good.test:443", "api.good.test", GET.replace("api.", "evil."))
     assert field.run("a", inside, *attack) == "HTTP/1.1 200 OK"
     assert field.seen().requests == [("GET", "/v1/x", "evil.good.test")]
@@ -359,7 +359,7 @@ def test_a_line_is_what_refuses(
 
 @only_in_test_all("mutation twin: shows that the order of two lines is noticed")
 def test_the_order_of_the_rules_is_what_keeps_names_in(field: Battlefield) -> None:
-    """Were the address looked at first, each name would be asked for: a way out by DNS."""
+    """If the address were checked first, each name would be resolved: a leak by DNS."""
     leak = ["secret.evil.test:443"]
     assert field.run("a", connect_each, leak) == ["403"]
     assert field.seen().is_nothing()

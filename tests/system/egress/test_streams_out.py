@@ -47,7 +47,7 @@ class Streams:
 
 @pytest.fixture(scope="module", autouse=True)
 def streams(stage: Connected, request: pytest.FixtureRequest) -> Iterator[Streams]:
-    """Open the long streams; they go on while the other tests run."""
+    """Open the long streams; they continue while the other tests run."""
     length_s = int(LENGTH_S or SECONDS_BY_TIER[request.config.option.tier])
     events = int(length_s / EVENT_EVERY_S)
     how = {
@@ -66,7 +66,7 @@ def streams(stage: Connected, request: pytest.FixtureRequest) -> Iterator[Stream
 
 
 def begin(session: Session, code: str) -> None:
-    """Begin a stream. Squid and the front may be coming back: the story before is about that."""
+    """Begin a stream. Squid and the front may be restarting, because of the story before."""
     give_up_at = time.monotonic() + pace.WAIT_S
     while (error := play(session, code)) is not None:
         assert time.monotonic() < give_up_at, error
@@ -76,7 +76,7 @@ def restarts_of_squid(machine: Machine) -> str:
     return machine.show("mcpwrap-squid-proxy@1", "NRestarts")["NRestarts"]
 
 
-# ------------------------------------------------------------------ what passes
+# ------------------------------------------------------------------ allowed traffic
 def test_a_long_download_is_whole(machine: Machine) -> None:
     with machine.session("probe") as session:
         play(session, f"started.update(download=Background(download, {DOWNLOAD_BYTES}))")
@@ -146,9 +146,9 @@ def test_what_no_rule_allows_is_refused_by_name(
 def test_another_host_is_not_reached_by_an_open_tunnel(
     machine: Machine, internet: Internet, asked: str
 ) -> None:
-    """Squid sees by itself that it is not the host whose certificate was shown, and names no rule.
+    """Squid notices that it is not the host whose certificate was shown, and names no rule.
 
-    503, because to Squid it is the host that is not who it should be.
+    503, because to Squid the host is not the expected one.
     """
     method, _, target = asked.partition(" ")
     with machine.session("look") as session:
@@ -168,7 +168,7 @@ def test_after_a_request_the_next_is_judged_too(machine: Machine, internet: Inte
     assert "/admin" not in [request.path for request in internet.requests()]
 
 
-# ------------------------------------------------------------------ who can read what
+# ------------------------------------------------------------------ access to keys and traffic
 def test_the_key_of_an_authority_is_for_squid_alone(machine: Machine) -> None:
     accounts = [
         "alice", "mcpw-probe", "mcpw-look", "mcpw-other", "mcpwrap-gate", "mcpwrap-front", "65534",
@@ -186,10 +186,10 @@ def test_the_key_of_an_authority_is_for_squid_alone(machine: Machine) -> None:
     tried = " || true; ".join(f"{command} >/dev/null" for command in commands)
     assert machine.as_root(f"{tried} || true").err.splitlines() == denied
     public = " ".join(key.replace("key", "ca") for key in keys)
-    machine.as_user("alice", f"cat {public}")  # the twin: what is public
+    machine.as_user("alice", f"cat {public}")  # the twin: public files
     for reader, name in (("mcpwrap-intercept", "look"), ("mcpwrap-proxy", "_none")):
         text = machine.as_root(opens.format(reader, f"{CA}/{name}/key.pem")).out
-        assert "PRIVATE KEY" in text  # the twin: whose it is
+        assert "PRIVATE KEY" in text  # the twin: its owner
     # The instance that opens no TLS does not have them either.
     machine.as_root(opens.format("mcpwrap-proxy", f"{CA}/look/key.pem"), status=1)
 
@@ -197,11 +197,12 @@ def test_the_key_of_an_authority_is_for_squid_alone(machine: Machine) -> None:
 def test_no_copy_of_a_key_lies_elsewhere(machine: Machine) -> None:
     """Nor is one in what other accounts see of Squid: its arguments, its folders, its memory."""
     with machine.session("look") as session:
-        assert play(session, "status(path='/v1/x')") == 200  # so it has signed something
+        assert play(session, "status(path='/v1/x')") == 200  # so it has signed a certificate
     machine.as_root(f"umask 077; sed -n 2p {CA}/look/key.pem > /root/line")
     places = "/etc /run /var /tmp /home /opt"
     found = machine.as_root(f"grep -rlFs --devices=skip -f /root/line {places} || true").out.split()
-    # Squid's helper keeps what it has signed, with the key, where its account alone can look.
+    # Squid's helper keeps its signed certificates, with the key, where only its own account can
+    # read.
     of_squid = {file for file in found if file.startswith("/run/mcpwrap-intercept-1/certificates/")}
     assert set(found) - of_squid == {f"{CA}/look/key.pem"}
     mode = machine.look("stat -c '%a %U' /run/mcpwrap-intercept-1")
@@ -225,22 +226,22 @@ def test_an_authority_is_trusted_by_its_own_server_alone(machine: Machine) -> No
         with machine.session(server) as session:
             names = play(session, "authorities()")
             assert [name for name in names if "mcpwrap" in str(name)] == expected
-            assert len(names) > 100  # what the machine trusts, it trusts as well
+            assert len(names) > 100  # it trusts the machine's certificates as well
             shown = play(session, "issuer()")
             assert (shown == f"mcpwrap {server}") is (server != "probe")
             files = "{v for v in os.environ.values() if v.endswith(('.pem', '.crt'))}"
             bundle = f"{CA}/{server}/bundle.pem" if expected else MACHINES_CAS
             assert play(session, f"sorted({files})") == [bundle]
-    # In action: who trusts the machine's certificates alone does not believe what Squid shows.
+    # In action: a client that trusts only the machine's certificates rejects Squid's.
     with machine.session("look") as session:
         by_machines = f"status_by_machines({MACHINES_CAS!r})"
         assert play(session, by_machines) == "SSLCertVerificationError"
         assert play(session, "status(path='/v1/x')") == 200  # the twin
 
 
-# ------------------------------------------------------------------ what is noted
+# ------------------------------------------------------------------ logs
 def notes_of(machine: Machine) -> list[dict[str, Any]]:
-    """Return the lines of both logs that are whole."""
+    """Return the complete lines of both logs."""
     texts = [machine.read(f"{LOGS}/{kind}/access-1.jsonl") for kind in ("proxy", "intercept")]
     lines = [line for text in texts for line in text.splitlines(keepends=True)]
     return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -265,7 +266,7 @@ def test_the_log_has_what_was_asked_and_no_query(machine: Machine, internet: Int
             play(session, "status(host='leak.other.test')")
     paths_seen = [request.path for request in internet.requests()]
     assert paths_seen == [f"/small?token={CANARY}", f"/v1/x?token={CANARY}"]  # it did arrive
-    # Squid writes a line when a connection has ended, which may be later than the answer.
+    # Squid writes a line when a connection has ended, which may be later than the response.
     wanted = {
         ("probe", "CONNECT", "api.good.test", "ok", "allowed"),
         ("probe", "CONNECT", "leak.other.test", "deny", "host-not-allowed"),
@@ -289,7 +290,7 @@ def test_the_log_has_what_was_asked_and_no_query(machine: Machine, internet: Int
     assert "Squid of mcpwrap, intercept" in said_by_us
     assert CANARY not in said_by_us
     assert CANARY not in machine.as_root("mcpwrap egress look; mcpwrap egress probe").out
-    for account in ("alice", "mcpw-look"):  # who may not read what others asked for
+    for account in ("alice", "mcpw-look"):  # which must not read the requests of other accounts
         with pytest.raises(CommandFailedError):
             machine.as_root(
                 f"setpriv --reuid {account} --regid {account} --clear-groups"
@@ -297,7 +298,7 @@ def test_the_log_has_what_was_asked_and_no_query(machine: Machine, internet: Int
             )
 
 
-# ------------------------------------------------------------------ what goes on all the time
+# ------------------------------------------------------------------ traffic during all tests
 @pytest.mark.timeout(max(600, 2 * int(LENGTH_S or 60)))
 @pytest.mark.parametrize("kind", ["spliced", "by the front", "opened"])
 def test_a_long_stream_of_events_is_whole(machine: Machine, streams: Streams, kind: str) -> None:

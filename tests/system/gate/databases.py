@@ -10,7 +10,7 @@ from tests.system.bed.machine import Machine
 
 PYTHON = "/opt/databases/bin/python"
 TEXTS_AT_ONCE = 200  # a command has a timeout
-TEXTS = "/opt/texts.json"  # not an argument: systemd takes $$ of one for $
+TEXTS = "/opt/texts.json"  # not an argument: systemd replaces $$ in one by $
 MAKE_ACCOUNTS = """
 systemctl start postgresql mariadb
 su postgres -c 'createuser alice && createdb -O alice alice'
@@ -29,12 +29,12 @@ def booted(suite: str) -> Iterator[Machine]:
 
 
 def answers(machine: Machine, dialect: str, texts: list[str]) -> list[dict[str, Any]]:
-    """Run each text on tables as they were made; return what came of it, in the same order."""
+    """Run each text on new tables; return the outcomes, in the same order."""
     return _in_parts(machine, "answers", dialect, texts)
 
 
 def read(machine: Machine, dialect: str, texts: list[str]) -> list[dict[str, Any]]:
-    """Run texts that change nothing; return what came of each, in the same order."""
+    """Run texts that change nothing; return the outcomes, in the same order."""
     return _in_parts(machine, "read", dialect, texts)
 
 

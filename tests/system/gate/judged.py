@@ -23,7 +23,7 @@ args = ["/opt/probe.py"]
 [mcp_servers.other.mcpwrap]
 limits = {{ sessions = 17 }}  # one is kept for another account of the group
 """
-# By account: of a session's process that has ended journald may not find out its unit any more.
+# By account: of a session's process that has ended journald may not find the unit any more.
 NEWS = (
     "journalctl --sync; "
     "journalctl _UID=$(id -u mcpwrap-gate) -b -o cat --no-pager --cursor-file=/run/gate-news"
@@ -32,7 +32,7 @@ NEWS = (
 
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
-    """Boot it, with a table `t` of a hundred rows. A story puts the policy that it is about."""
+    """Boot it, with a table `t` of a hundred rows. Each story sets its own policy."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.add_person("bob", groups="mcpwrap")
@@ -46,7 +46,7 @@ def booted(suite: str) -> Iterator[Machine]:
 
 
 def begin(machine: Machine, policy: str) -> None:
-    """Put a policy in force, with nothing counted yet; what the gate has logged is read."""
+    """Put a policy in force with new counts; the gate's earlier log lines count as read."""
     put(machine, policy)
     machine.as_root("systemctl restart mcpwrap-gate")
     news(machine)
@@ -73,7 +73,7 @@ def call(session: Session, tool: str, **arguments: str) -> str:
 
 
 def news(machine: Machine) -> list[str]:
-    """Return what the gate has logged since this was last called, but for its anchors."""
+    """Return the gate's log lines since the last call, but for its anchors."""
     lines = machine.look(NEWS).splitlines()
     return [line for line in lines if not line.startswith("audit: ")]
 
@@ -81,7 +81,7 @@ def news(machine: Machine) -> list[str]:
 def await_news(machine: Machine, *patterns: str) -> str:
     """Wait until the gate has logged a line for each pattern; return the last one's match.
 
-    Of a pattern with a group it is the group. Lines of the gate beside them count as read.
+    Of a pattern with a group it is the group. Lines of the gate between them count as read.
     """
     give_up_at_s = time.monotonic() + pace.WAIT_S
     seen: list[str] = []

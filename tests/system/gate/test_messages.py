@@ -1,4 +1,4 @@
-"""Messages long, many and wrong, from a server: the agent gets the good ones, and none stalls."""
+"""Long, many and invalid messages from a server: the agent gets the valid ones, and none stalls."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from tests.system.bed.session import Session
 from tests.system.gate.judged import await_news, news
 from tests.system.support.tiers import on_release, only_in_test_all
 
-pytestmark = on_release("trixie")  # what is shown here is of ours alone, and takes its time
+pytestmark = on_release("trixie")  # depends on our own code only, and takes its time
 
 SERVERS = f"""
 [mcp_servers.odd]
@@ -37,7 +37,7 @@ FLOOD = 100_000
 
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
-    """Boot a machine with a server that writes what it is told, and a rule that allows it to."""
+    """Boot a machine with a server that sends the lines of a test, and a rule that allows it."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
@@ -52,7 +52,7 @@ STAGE = booted
 
 @pytest.fixture
 def odd(machine: Machine) -> Machine:
-    """Lend the machine; all sessions have ended, and what the gate has logged of them is read."""
+    """Lend the machine without sessions; the gate's earlier log lines count as read."""
     machine.await_idle_gate()
     news(machine)
     return machine
@@ -69,12 +69,12 @@ def text_of(answer: dict[str, Any]) -> str:
 
 
 def in_base64(lines: list[bytes]) -> list[str]:
-    """Return lines as the server is told them."""
+    """Return lines in the form that the server takes."""
     return [base64.b64encode(line).decode() for line in lines]
 
 
 def until_good(session: Session) -> list[dict[str, Any]]:
-    """Return all that comes before the answer to a call that is in order."""
+    """Return all messages before the response to a valid call."""
     last, came = call(session, "good", words="end"), [session.receive()]
     while came[-1].get("id") != last:
         came.append(session.receive())
@@ -83,7 +83,7 @@ def until_good(session: Session) -> list[dict[str, Any]]:
 
 
 def peak_bytes(machine: Machine) -> int:
-    """Return the most memory that the process of the one session there is had at any time."""
+    """Return the peak memory of the process of the one session."""
     gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
     out = machine.look(f"grep VmHWM /proc/$(pgrep -P {gate})/status")
     return int(out.split()[1]) * 1024
@@ -92,8 +92,8 @@ def peak_bytes(machine: Machine) -> int:
 @pytest.mark.parametrize(
     ("start", "most"),
     [
-        ("plain", 6),  # the line as it came, as a value, as it goes, and what is between them
-        pytest.param(  # for which Python takes four bytes for each character
+        ("plain", 6),  # the line as received, as a value, as sent, and the copies in between
+        pytest.param(  # for which Python uses four bytes a character
             "\N{GRINNING FACE}", 10, marks=only_in_test_all("the same with wider characters")
         ),
     ],
@@ -132,7 +132,7 @@ def test_10_000_calls_in_flight_with_progress_in_between(odd: Machine) -> None:
 
 
 def log_line(number: int) -> bytes:
-    """Return a message that is in order."""
+    """Return a valid message."""
     params = f'{{"level":"info","data":{number}}}'
     return f'{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}'.encode()
 
@@ -171,7 +171,7 @@ def test_of_garbage_the_agent_gets_nothing_and_the_journal_a_few_lines(odd: Mach
     assert [message["params"]["data"] for message in came] == list(range(len(GARBAGE)))
     notes = news(odd)
     took_s = time.monotonic() - begin_s
-    assert 2 <= len(notes) < 7 * (took_s + 1)  # five a second, and what is said of the others
+    assert 2 <= len(notes) < 7 * (took_s + 1)  # five a second, and a summary of the others
     alice = odd.uid_of("alice")
     start = f"uid {alice}, 'odd': "
     assert f"{start}{NOT_JSON}" in notes
@@ -196,7 +196,7 @@ NOT_JSON = "malformed: from the server: not JSON in UTF-8 that all parsers read 
             [GOOD],
             [NOT_ASKED.replace("2", "777")],
         ),
-        (  # another id, and JSON-RPC has it so; who asked with a number waits for a number
+        (  # another id, and valid in JSON-RPC; an agent with a numeric id waits for a number
             [RESULT.replace(b"<ID>", b'"<ID>"'), RESULT],
             [GOOD],
             [NOT_ASKED],
@@ -261,7 +261,7 @@ def test_a_call_that_a_server_may_read_otherwise_does_not_reach_it(odd: Machine)
 
 
 def left_out(notes: list[str]) -> int:
-    """Return how many lines the journal says it does not have."""
+    """Return the number of lines that the journal reports as suppressed."""
     counts = [re.search(r"(\d+) lines omitted here", note) for note in notes]
     return sum(int(count[1]) for count in counts if count)
 
@@ -276,14 +276,14 @@ def test_a_flood_of_garbage_is_a_few_lines_in_the_journal(odd: Machine) -> None:
         call(session, "say", lines=both, times=FLOOD // 2)
         assert until_good(session) == []
         notes = news(odd)
-        while left_out(notes) < FLOOD - 100:  # how many is said before the next that is written
+        while left_out(notes) < FLOOD - 100:  # the number is logged before the next line
             call(session, "say", lines=both)
             assert until_good(session) == []
             notes += news(odd)
         took_s = time.monotonic() - begin_s
         peak = peak_bytes(odd)
     print(f"{FLOOD} lines: {len(notes)} in the journal, {took_s:.1f} s, {peak >> 20} MiB")
-    assert len(notes) < 7 * (took_s + 1)  # five a second, and what is said of the others
+    assert len(notes) < 7 * (took_s + 1)  # five a second, and a summary of the others
     assert peak < 100 * 1024 * 1024
 
 
@@ -299,7 +299,7 @@ def test_a_bug_of_the_gate_ends_the_session_at_once(odd: Machine) -> None:
 
 
 def test_a_session_that_ends_takes_no_other_along(odd: Machine) -> None:
-    """Word of it comes to the gate twice, and here at once: by a signal and by a channel."""
+    """The gate is notified twice, and here at once: by a signal and by a channel."""
     gate = odd.show("mcpwrap-gate.service", "MainPID")["MainPID"]
     with odd.session("odd") as session:
         session.initialize()
@@ -319,7 +319,7 @@ CLEAN = "results: [{name: clean, control_characters: remove}]\n"
 
 
 def described(session: Session) -> tuple[str, dict[str, str]]:
-    """Shake hands; return the instructions, and each tool's description by its name."""
+    """Do the handshake; return the instructions, and each tool's description by its name."""
     client = {"name": "bed", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
     answer = session.answer_to(session.request("initialize", hello))

@@ -68,7 +68,7 @@ def test_nothing_else_brings_it_back(machine: Machine) -> None:
     assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
     machine.reboot()
     assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
-    # What cannot be understood stops everything.
+    # A file that cannot be parsed stops everything.
     machine.as_root("echo x > /var/lib/mcpwrap/panic.json")
     assert WHY in machine.as_user("alice", KNOCK.format("other"), status=69).err
 
@@ -91,7 +91,7 @@ KINDS = [
 
 @contextmanager
 def full(machine: Machine, kind: str) -> Iterator[None]:
-    """Have the state of root, and of servers, on a disk without a free byte, for a time."""
+    """Put the state of root, and of servers, on a disk without a free byte, for a time."""
     stop = "systemctl stop 'mcpwrap@*.service'; systemctl restart mcpwrap-gate"
     try:
         with small_disk.under(machine, ROOTS, kind):
@@ -111,7 +111,8 @@ def test_a_full_disk_is_not_in_its_way(machine: Machine, kind: str) -> None:
             for session in (one, other):
                 with pytest.raises(EOFError):
                     session.evaluate("result = 3")
-        # Either order keeps them out alone: that on the disk, as after a boot, and that in memory.
+        # Either part of the order refuses them alone: the file, as after a boot, and the one in
+        # memory.
         for alone in (f"mv {NOW} /run/kept", f"mv /run/kept {NOW}; rm {ROOTS}/panic.json"):
             machine.look(alone)
             for name in ("probe", "other"):

@@ -40,7 +40,7 @@ NO_LIMIT = "Refused by mcpwrap (rule no-unbounded-select). Add a LIMIT."
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Put the rules above in force, with nothing counted yet."""
+    """Put the rules above in force, with new counts."""
     begin(machine, POLICY)
     return machine
 
@@ -76,7 +76,7 @@ def test_an_unbounded_select_does_not_reach_the_server(machine: Machine) -> None
 
 
 def test_escapes_of_json_hide_nothing(machine: Machine) -> None:
-    r"""\u0053ELECT is SELECT, and so are its names and its tool; another key is no argument."""
+    r"""\u0053ELECT is SELECT, and so are its names and its tool; another key is not an argument."""
     with opened(machine) as session:
         for name, arguments in (
             ("read_query", '{"query":"\\u0053ELECT * FROM t"}'),
@@ -123,7 +123,7 @@ def test_a_hidden_tool_is_neither_listed_nor_callable(machine: Machine) -> None:
 
 @only_in_test_all("mutation twin: shows that what is refused above would arrive")
 def test_without_the_judge_all_of_it_arrives(machine: Machine) -> None:
-    """The mechanism taken away: what is refused above is what the server would have done."""
+    """The mechanism taken away: the server would have done what is refused above."""
     refuses = "    if judgement.decision is Decision.BLOCK:\n"
     always = ("core/gate/from_agent", refuses, "    if False:\n")
     with machine.patched(*always), opened(machine) as session:
@@ -132,11 +132,11 @@ def test_without_the_judge_all_of_it_arrives(machine: Machine) -> None:
 
 
 # --------------------------------------------------------------------------------------- limits
-OPEN = "Refused by mcpwrap: 3 identical calls in a row"  # and in how many seconds to try again
+OPEN = "Refused by mcpwrap: 3 identical calls in a row"  # and the seconds until a retry
 
 
 def until_it_goes(session: Session) -> str:
-    """Call until it is not held back any more; what is held does not count."""
+    """Call until it is not refused any more; refused calls do not count."""
     while (told := call(session, "list_tables")).startswith("Refused"):
         assert "3 identical calls in a row" in told
     return told
@@ -205,7 +205,7 @@ def test_a_valid_policy_holds_from_the_next_message_and_a_broken_one_changes_not
         await_news(machine, "/etc/mcpwrap/policy.yaml:12:13", "nothing was changed")
         assert call(session, "read_query", query=query) == NO_LIMIT
         put(machine, "version: 1")
-        machine.as_root("mkdir -m 700 /etc/mcpwrap/policy.d")  # the gate cannot see what is in it
+        machine.as_root("mkdir -m 700 /etc/mcpwrap/policy.d")  # the gate cannot read its content
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
         machine.as_root("rmdir /etc/mcpwrap/policy.d")
@@ -305,5 +305,5 @@ def test_where_others_can_remove_a_policy_none_is_taken(machine: Machine) -> Non
 
 
 def status_of(machine: Machine) -> str:
-    """Return what `mcpwrap status` says to anybody beside the table."""
+    """Return the output of `mcpwrap status` for any account, besides the table."""
     return machine.as_user("alice", "mcpwrap status", status=1).err

@@ -30,12 +30,12 @@ STAGE = with_readers
 
 
 def readings(machine: Machine, messages: Sequence[bytes]) -> Readings:
-    """Return what each reader finds in each message."""
+    """Return each reader's result for each message."""
     return {reader: read_by(machine, reader, messages) for reader in COMMANDS}
 
 
 def judged(message: bytes) -> Meaning | None:
-    """Return the meaning that the gate finds; None where there is no JSON object to it."""
+    """Return the gate's interpretation; None for a line that it does not take as a JSON object."""
     try:
         value = decode(message)
     except (NotJsonError, TooDeepError):
@@ -44,7 +44,7 @@ def judged(message: bytes) -> Meaning | None:
 
 
 def table(found: Readings, meanings: Sequence[Meaning | None]) -> str:
-    """Return how many messages each reader refuses, reads as the gate does, or otherwise."""
+    """Return how many messages each reader refuses, reads as the gate does, or differently."""
     rows = [f"{'':20} refused  alike  otherwise"]
     for reader, read in found.items():
         pairs = list(zip(read, meanings, strict=True))
@@ -55,7 +55,7 @@ def table(found: Readings, meanings: Sequence[Meaning | None]) -> str:
 
 
 def test_readers_find_different_messages_in_hostile_lines(machine: Machine) -> None:
-    """So that the story below is known to see a difference."""
+    """Shows that the story below would notice a difference."""
     messages = [line.message for line in LINES]
     found = readings(machine, messages)
     print(table(found, list(map(judged, messages))))

@@ -1,4 +1,4 @@
-"""SQL that the gate calls bounded or harmless, run by the databases that it is meant for."""
+"""SQL that the gate classifies as bounded or harmless, run by the databases of its dialects."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -41,19 +41,19 @@ NOTATION = ["SELECT t.{} FROM t LIMIT 1", "SELECT t.{} FROM t"]  # PostgreSQL's,
 
 
 def verdicts(text: str, dialect: Dialect) -> set[str]:
-    """Return the conditions of which the gate says that they do not hold."""
+    """Return the conditions that do not hold, by the gate's judgement."""
     tests: tuple[SqlTest, ...] = get_args(SqlTest)
     return {test for test in tests if judge_sql(text, test, dialect) is FAILS}
 
 
 def too_much(answer: Mapping[str, Any]) -> bool:
-    """Say whether an answer has more rows than the bound, or values of more than a row."""
+    """Return whether an answer has more rows than the bound, or values of more than a row."""
     most = max(answer["rows"], answer["markers"])
     return most > MAX_ROWS or int(answer["largest"]) > MAX_VALUE_CHARS
 
 
 def wrongly_denied(denied: set[str], answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the conditions that did hold, by what is left of the tables.
+    """Yield the conditions that did hold, by the state of the tables.
 
     A table without rows may be one that was deleted from, updated or truncated.
     """
@@ -73,7 +73,7 @@ def wrongly_denied(denied: set[str], answer: Mapping[str, Any]) -> Iterator[str]
 
 
 def report(machine: Machine, dialect: Dialect, run: int, bounded: list[dict[str, Any]]) -> None:
-    """Print how far what is called bounded went."""
+    """Print the largest results of texts classified as bounded."""
     most = [max((answer[key] for answer in bounded), default=0) for key in SIZES]
     print(
         f"{machine.suite} {dialect}: {run} run, {len(bounded)} bounded, at most",
@@ -82,7 +82,7 @@ def report(machine: Machine, dialect: Dialect, run: int, bounded: list[dict[str,
 
 
 def violations(machine: Machine, dialect: Dialect, run: list[str]) -> list[str]:
-    """Run what the gate denies any condition of; return what the database says otherwise of."""
+    """Run the texts denied a condition by the gate; return where the database disagrees."""
     denied = {text: found for text in run if (found := verdicts(text, dialect))}
     answers = dict(zip(denied, databases.answers(machine, dialect, list(denied)), strict=True))
     bounded = [answers[text] for text in denied if "unbounded_select" in denied[text]]
@@ -114,7 +114,7 @@ def test_nothing_hostile_passes_for_bounded_or_harmless(machine: Machine, dialec
 
 
 def test_no_function_of_the_database_collects_unseen(machine: Machine, dialect: Dialect) -> None:
-    """Each name that its catalogue has, called in several ways."""
+    """Each name in its catalogue, called in several ways."""
     names = databases.functions(machine, dialect)
     calls = [f"{name}({arguments})" for name in names for arguments in ARGUMENTS]
     run = [form.format(call) for call in calls for form in FORMS]

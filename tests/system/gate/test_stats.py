@@ -1,4 +1,4 @@
-"""Statistics: calls and refusals are counted, and shown to root and two groups alone."""
+"""Statistics: calls and refusals are counted, and shown to root and two groups only."""
 
 import json
 import time
@@ -31,7 +31,7 @@ Rows = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def began_s(machine: Machine) -> Iterator[float]:
-    """Restart the gate with the policy above, so that nothing is counted yet; return when."""
+    """Restart the gate with the policy above and new counts; return the time."""
     machine.write("/etc/mcpwrap/policy.yaml", POLICY)
     now_s = time.time()
     machine.as_root("systemctl restart mcpwrap-gate")
@@ -40,7 +40,7 @@ def began_s(machine: Machine) -> Iterator[float]:
 
 
 def use(session: Session, *, calls: int, refused: int) -> None:
-    """Call a tool, and another that is refused, so many times."""
+    """Call a tool, and another that is refused, this many times."""
     for n in range(calls):
         assert session.evaluate(f"result = {n}") == n
     for _ in range(refused):
@@ -49,7 +49,7 @@ def use(session: Session, *, calls: int, refused: int) -> None:
 
 
 def counted(machine: Machine, is_all: Callable[[Rows], bool], user: str = "root") -> Rows:
-    """Return what `user` is shown of each server, once it is all: the gate looks once a second."""
+    """Return each server's output for `user`, once complete: the gate samples once a second."""
     give_up_at_s = time.monotonic() + pace.WAIT_S
     while True:
         told = json.loads(machine.as_user(user, "mcpwrap stats --json").out)
@@ -60,7 +60,7 @@ def counted(machine: Machine, is_all: Callable[[Rows], bool], user: str = "root"
 
 
 def has(decisions: int, *, sessions: int) -> Callable[[Rows], bool]:
-    """Say of the probe whether so much was decided, in all sessions, and how many are open."""
+    """Return whether the probe has this many decisions, in all sessions, and open sessions."""
 
     def is_all(rows: Rows) -> bool:
         row = rows.get("probe", {"decisions": {}, "sessions": 0})

@@ -31,19 +31,19 @@ NO_FILTER = ("as_gate/session/admit", "context.filter.enter)", "lambda: None)")
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Put the limit in force, with nothing counted yet."""
+    """Put the limit in force, with new counts."""
     begin(machine, POLICY)
     return machine
 
 
 def run(code: str, **names: str) -> str:
-    """Return the statement that runs this in the child, where these names mean these words."""
+    """Return the statement that runs this in the child, where these names have these values."""
     given = ", ".join(f"{name!r}: {word}" for name, word in names.items())
     return f"exec({code!r}, {{{given}}})"
 
 
 def hook(code: str) -> str:
-    """Return what stands in the child's place to run this once."""
+    """Return the code that replaces the child's own, to run this once."""
     once = "        if not vars(self).setdefault('tried', None): self.tried = True; "
     return f"{once}{run(code, self='self')}\n{HOOK}"
 
@@ -54,9 +54,9 @@ def all_told(session: Session) -> None:
 
 
 def tried(machine: Machine) -> dict[str, object]:
-    """Open a session, let the child attack, and return how it went."""
+    """Open a session, let the child attack, and return the outcome."""
     with machine.session("probe") as session:
-        assert session.evaluate("result = 1") == 1  # it judges on
+        assert session.evaluate("result = 1") == 1  # it continues to judge
     found: dict[str, object] = json.loads(await_news(machine, "^TRIED (.*)$"))
     return found
 
@@ -77,12 +77,12 @@ ANOTHER_WORD = only_in_test_all("another word that the monitor takes from none o
     "packet",
     [
         "b'Nother'",  # it is of another server
-        pytest.param("b'Nprobe'", marks=ANOTHER_WORD),  # it says so once
+        pytest.param("b'Nprobe'", marks=ANOTHER_WORD),  # it logs that once
         pytest.param("b'P'", marks=ANOTHER_WORD),  # a policy for the monitor
-        "b'G'",  # an answer, from who has none to give
+        "b'G'",  # an answer, from a process that has none to give
         pytest.param(
             "b'Fit cannot start'", marks=ANOTHER_WORD
-        ),  # which would hold back the other agents of its server
+        ),  # which would refuse the other agents of its server
         pytest.param("b'X' * 8000", marks=ANOTHER_WORD),
         pytest.param("b'A'", marks=ANOTHER_WORD),
         pytest.param("b'R'", marks=ANOTHER_WORD),  # its part of the audit is not full
@@ -107,7 +107,7 @@ def test_the_monitor_ends_a_child_that_says_what_none_of_ours_says(
 
 
 def test_it_counts_against_nobody_but_its_own_agent_and_server(machine: Machine) -> None:
-    """It asks for calls without end: those of the other server are not used up."""
+    """It requests calls without end: those of the other server are not used up."""
     ask = """
 if self._about.server == "probe":
     for _ in range(1000): self._monitor.ask("run", bytes(16))
@@ -121,7 +121,7 @@ if self._about.server == "probe":
 
 
 def test_a_policy_that_was_handed_out_cannot_be_changed(machine: Machine) -> None:
-    """It has a descriptor of it for a moment: sealed, and of its own server alone."""
+    """It has a descriptor of it for a moment: sealed, and of its own server only."""
     take = "        self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))\n"
     said = f"        {run(CODE + 'change_a_policy(fds[0])', fds='fds')}\n"
     with machine.patched("as_gate/session/monitor_client", take, said + take):

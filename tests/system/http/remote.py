@@ -22,7 +22,7 @@ LOOK_EVERY_S = 0.02
 
 
 def a_url(name: str, url: str, more: str = 'bearer_token_env_var = "TOKEN"') -> str:
-    """Return a server elsewhere for alice, with a token."""
+    """Return a remote server for alice, with a token."""
     return f"""
 [mcp_servers.{name}]
 url = "{url}"
@@ -81,7 +81,7 @@ agents = ["alice"]
 
 @contextmanager
 def connected(suite: str) -> Iterator[Connected]:
-    """Boot a machine on an internet, with agents of alice's and bob's; carol approves."""
+    """Boot a machine on an internet, with agents of alice and of bob; carol approves."""
     with installed.booted(suite) as machine:
         for name in ("alice", "bob"):
             machine.add_person(name, groups="mcpwrap")
@@ -106,7 +106,7 @@ def set_secret(machine: Machine, name: str, key: str, value: str) -> None:
 
 
 def place(machine: Machine, name: str, user: str = "alice") -> tuple[str, int]:
-    """Return where this account finds a server."""
+    """Return the address of a server for this account."""
     uid = machine.uid_of(user)
     listener = json.loads(machine.read(f"/var/lib/mcpwrap/http/{name}.{uid}.json"))
     return listener["address"], PORT
@@ -136,7 +136,7 @@ def step(machine: Machine, name: str, *wanted: Any, user: str = "alice", of: str
 def beside(
     machine: Machine, name: str, *wanted: tuple[Any, ...], user: str = "alice"
 ) -> Iterator[Session]:
-    """Take the same beside the block, which may read the line with the results; then end them."""
+    """Take the same during the block, which may read the line with the results; then end them."""
     command = f"exec {machine.guest_command('http_agent', 'take_steps_until_closed')}"
     with machine.session("", user=user, command=command) as session:
         session.send(_plan(machine, name, wanted, user))
@@ -147,7 +147,7 @@ def _plan(machine: Machine, name: str, wanted: tuple[tuple[Any, ...], ...], user
     return {"at": place(machine, name, user), "within_s": pace.WAIT_S, "steps": wanted}
 
 
-# ------------------------------------------------------------------------------- in what form
+# ------------------------------------------------------------------------------- form of requests
 SPEC = "io.modelcontextprotocol/"
 META = {SPEC + "protocolVersion": "2026-07-28", SPEC + "clientCapabilities": {}}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
@@ -165,7 +165,7 @@ PLAIN = {
 def request(
     *more: str, line: str = "POST / HTTP/1.1", body: str = BODY, **instead: str | None
 ) -> str:
-    """Return a request that is in order but for what is given. Underscores are hyphens."""
+    """Return a request that is valid but for the given parts. Underscores are hyphens."""
     changed = {name.replace("_", "-").lower(): value for name, value in instead.items()}
     head = [line]
     for name, value in PLAIN.items():
@@ -177,7 +177,7 @@ def request(
 
 
 def sent(machine: Machine, *data: str, how: str = "raw") -> list[Any]:
-    """Send each on a connection of its own, with the listener's place where it says so."""
+    """Send each on its own connection, with the listener's address in place of a placeholder."""
     address, port = place(machine, "odd")
     host = f"{address}:{port}"
     ready = [text.replace("{host}", host).replace("{address}", address) for text in data]
@@ -185,7 +185,7 @@ def sent(machine: Machine, *data: str, how: str = "raw") -> list[Any]:
 
 
 SDK_SERVER = [CLIENT, "-W", "ignore", "-m", "tests.system.guest.conformance.sdk_server"]
-# Every length of time of ours on the way, by file: how long it is.
+# Each of our durations on the path, by file, with its length.
 CLOCKS = {
     "as_http/state": "still_here_every_s: float = 15.0",
     "as_http/gate/session_pool": "IDLE_S = 60.0",
@@ -198,7 +198,7 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 @contextmanager
 def faster(machine: Machine, times: float) -> Iterator[None]:
-    """Have what takes an hour take so many times less, for the time of the block."""
+    """Shorten durations of an hour by this factor, for the time of the block."""
 
     def shorter(found: re.Match[str]) -> str:
         return f"{found[1]} {max(1, int(int(found[2]) * SECONDS[found[3]] / times))} seconds"
@@ -224,7 +224,7 @@ def faster(machine: Machine, times: float) -> Iterator[None]:
 
 
 def text_of(answer: Json) -> str:
-    """Return what the last message of an answer says: a tool's text, or an error."""
+    """Return the text of the last message of an answer: a tool's text, or an error."""
     message = answer["messages"][-1]
     if "error" in message:
         return str(message["error"]["message"])
@@ -232,13 +232,13 @@ def text_of(answer: Json) -> str:
 
 
 def values_of(internet: Internet, header: str) -> list[list[str]]:
-    """Return for each request to an odd server what it had in this header."""
+    """Return the value of this header for each request to an odd server."""
     return [[value for name, value in call.headers if name == header] for call in internet.calls()]
 
 
 @contextmanager
 def far_server(machine: Machine, internet: Internet, token: str = TOKEN) -> Iterator[None]:
-    """Have the server of the official library answer on the internet, to whoever has the token."""
+    """Serve by the official library on the internet, for any client with the token."""
     argv = [*SDK_SERVER, str(internet_map.MCP_PORT), internet_map.MCP, token]
     process = internet.start(argv, {"PYTHONPATH": BED_AT})
     try:
@@ -250,6 +250,6 @@ def far_server(machine: Machine, internet: Internet, token: str = TOKEN) -> Iter
 
 
 def await_answer(machine: Machine, url: str) -> None:
-    """Wait until a server answers there, whatever it answers."""
+    """Wait until a server answers there, whatever the answer."""
     look = f"curl -s -o /dev/null {url} && echo there || true"
     pace.until(lambda: machine.look(look) == "there\n")

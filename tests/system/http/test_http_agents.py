@@ -15,7 +15,7 @@ HIDING = "version: 1\nrules: [{name: hidden, tool: echo, action: hide}]\n"
 
 
 def test_all_of_the_handshake_era_is_there(machine: Machine) -> None:
-    """Progress, sampling, elicitation and roots: what goes both ways."""
+    """Progress, sampling, elicitation and roots: traffic in both directions."""
     by_http = machine.agent("handshake_tour", url=remote.url(machine, "everything"))
     by_pipes: dict[str, Any] = machine.agent("handshake_tour", server="everything")
     assert by_http == by_pipes

@@ -1,7 +1,7 @@
 """HTTP listeners: each agent has an address of its own, and no other account connects to it.
 
-A stand-in for our program answers there: it sends what it finds, and what it can reach as that
-account in that unit. So this is about root's part: rules, sockets, units, addresses.
+A stand-in for our program answers there: it sends what it can reach as that account in that unit.
+So this is about root's part: rules, sockets, units, addresses.
 """
 
 import json
@@ -46,7 +46,7 @@ from tests.system.guest import listeners
 listeners.{}()
 """
 LISTENER = "/usr/lib/mcpwrap/mcpwrap-http"
-NO_WAY_S = 3.0  # for a connection that is not to come about: no test waits for its end
+NO_WAY_S = 3.0  # for a connection that must not come about: no test waits for its end
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def call(
     source: str = "0.0.0.0",
     within_s: float = pace.WAIT_S,
 ) -> str:
-    """Connect as this account; return the line that it was sent, or how it was refused."""
+    """Connect as this account; return the received line, or how it was refused."""
     line: str = machine.call("listeners", "call", account, address, port, source, within_s)
     return line
 
@@ -91,7 +91,7 @@ def held(machine: Machine, user: str, address: str) -> Iterator[Session]:
 
 
 def told(machine: Machine, account: str, address: str) -> dict[str, Any]:
-    """Connect as this account, and return what it was told."""
+    """Connect as this account, and return the received text."""
     line = call(machine, account, address)
     assert line.startswith("{"), line
     found: dict[str, Any] = json.loads(line)
@@ -99,7 +99,7 @@ def told(machine: Machine, account: str, address: str) -> dict[str, Any]:
 
 
 def urls(machine: Machine) -> dict[str, str]:
-    """Return the address of each agent, by name, as anybody is shown it."""
+    """Return the address of each agent, by name, as any account sees it."""
     [server] = json.loads(machine.as_user("alice", "mcpwrap status --json").out)
     assert all(each["is_open"] for each in server["http"])
     found = {each["agent"]: each["url"] for each in server["http"]}
@@ -150,7 +150,7 @@ def test_what_answers_has_no_network_and_one_door(machine: Machine) -> None:
 
 
 def test_a_listener_that_was_taken_over_asks_for_its_own_agent_alone(machine: Machine) -> None:
-    """All have one account, so the gate looks which of them it is."""
+    """All have one account, so the gate checks which of them it is."""
     address, alice, bob = urls(machine)["alice"], machine.uid_of("alice"), machine.uid_of("bob")
     machine.configure(EVERYTHING + EVERYTHING.replace("everything]", "other]", 1).replace(
         "everything.mcpwrap", "other.mcpwrap"
@@ -210,7 +210,7 @@ def test_who_leaves_is_heard_no_more_and_others_go_on(machine: Machine) -> None:
     assert {name: after[name] for name in ("alice", "carol")} == {
         name: before[name] for name in ("alice", "carol")
     }
-    assert after["mallory"] not in before.values()  # bob's is kept for bob
+    assert after["mallory"] not in before.values()  # bob's is reserved for bob
     assert call(machine, "bob", before["bob"]) == "ECONNREFUSED"
     told(machine, "mallory", after["mallory"])
     machine.as_root("gpasswd -a bob team")

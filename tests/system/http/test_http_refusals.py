@@ -1,4 +1,4 @@
-"""Access to a listener: its one agent alone, and only in the plainest HTTP."""
+"""Access to a listener: only its one agent, and only in the plainest HTTP."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ rules:
 """
 
 
-# ------------------------------------------------------------------------------- who
+# ------------------------------------------------------------------------------- accounts
 def test_an_address_is_of_one_account(machine: Machine, internet: Internet) -> None:
     for user in ("bob", "root"):
         came = remote.step(machine, "odd", "reach", user=user, of="alice")
@@ -47,7 +47,7 @@ def test_an_address_is_of_one_account(machine: Machine, internet: Internet) -> N
 def test_nor_is_it_reached_from_a_sandbox_or_from_elsewhere(
     machine: Machine, internet: Internet
 ) -> None:
-    """Of its own account, but with no UID of its own to be known by: nothing changes."""
+    """Of its own account, but without a UID of its own that identifies it: nothing changes."""
     host, port = remote.place(machine, "odd")
     look = f"(exec 3<>/dev/tcp/{host}/{port}) && echo there || echo no"
     inside = f'unshare --user --map-root-user bash -c "{look}"'
@@ -58,7 +58,7 @@ def test_nor_is_it_reached_from_a_sandbox_or_from_elsewhere(
     assert f"*:{port}" not in listening
 
 
-# ------------------------------------------------------------------------------- in what form
+# ------------------------------------------------------------------------------- form
 CHUNKS = f"{len(BODY):x}\r\n{BODY}\r\n0\r\n\r\n"
 
 
@@ -84,7 +84,7 @@ PERMITTED = {
     "other case": request(line="POST / HTTP/1.1").replace("Content-Length", "cOnTeNt-LeNgTh"),
 }
 REFUSED: dict[str, tuple[str, set[int]]] = {
-    # Another name for it: a page whose name was made to lead here.
+    # Another name for it: a page whose name was made to resolve to this address.
     "foreign host": (request(host="evil.example"), {421}),
     "foreign host, our port": (request(host="evil.example:52100"), {421}),
     "a name that leads here": (request(host="{address}.nip.io:52100"), {421}),
@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
     "no type": (request(content_type=None), {415}),
     "asking for leave": (request(line="OPTIONS / HTTP/1.1", origin="http://evil.example"), {403}),
     "asking, without origin": (request(line="OPTIONS / HTTP/1.1"), {405}),
-    # A body that two programs could take for different ones.
+    # A body that two programs could interpret differently.
     "two lengths": (request(f"Content-Length: {LENGTH}"), {400}),
     "two other lengths": (request("Content-Length: 5"), {400}),
     "lengths in a list": (request(content_length=f"{LENGTH}, {LENGTH}"), {400}),
@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
     "a chunk that is longer": (chunked(chunks=CHUNKS.replace("\r\n0", "more\r\n0")), {400}),
     "chunks by LF": (chunked(chunks=CHUNKS.replace("\r\n", "\n")), {400}),
     "compressed": (request(content_encoding="gzip"), {415}),
-    # A head that two programs could read as different ones.
+    # A head that two programs could interpret differently.
     "bare LF": (request().replace("\r\n", "\n", 3), {400}),
     "bare CR": (request("X: a\rHost: evil.example"), {400}),
     "a folded line": (request("X: a\r\n b"), {400}),
@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
     "an upgrade": (request(connection="upgrade", upgrade="websocket"), {400}),
     "an upgrade to HTTP/2": (request(connection="upgrade", upgrade="h2c"), {400}),
     "something expected": (request(expect="200-ok"), {417}),
-    # A place that is not there.
+    # A path that does not exist.
     "//evil": (request(line="POST //evil HTTP/1.1"), {404}),
     "//": (request(line="POST // HTTP/1.1"), {404}),
     "//evil/..": (request(line="POST //evil/../mcp HTTP/1.1"), {404}),
@@ -166,12 +166,12 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
     "star": (request(line="OPTIONS * HTTP/1.1"), {400, 404, 405}),
     "TRACE": (request(line="TRACE / HTTP/1.1"), {400, 405}),
     "no method": (request(line="FOO / HTTP/1.1"), {400, 405}),
-    # More of it than anybody needs.
+    # More of something than any client needs.
     "an endless header": (request(f"X: {'a' * 1_000_000}"), {400, 431}),
     "an endless name": (request(f"{'a' * 1_000_000}: a"), {400, 431}),
     "an endless line": (request(line=f"POST /{'a' * 1_000_000} HTTP/1.1"), {400, 414}),
     "many headers": (request(*(f"X-{n}: a" for n in range(10_000))), {400, 431}),
-    # A head that says something else than the body.
+    # A head that disagrees with the body.
     "another method": (request(mcp_method="tools/call"), {400}),
     "no method in the head": (request(mcp_method=None), {400}),
     "two methods": (request("Mcp-Method: tools/call"), {400}),
@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
                 content_length=str(len(doubled))), {400},
     ),
 }  # fmt: skip
-# After these the connection is of no more use: where the next request begins nobody knows.
+# After these the connection is of no more use: the start of the next request is not known.
 SMUGGLING = [
     name for name in REFUSED
     if REFUSED[name][1] == {400}
@@ -203,7 +203,7 @@ def test_what_is_in_order_is_answered(machine: Machine, internet: Internet) -> N
 
 @pytest.fixture(scope="module")
 def refusals(stage: Connected) -> dict[str, Any]:
-    """Send each of REFUSED; return the answers by name, and under "" what went on from here."""
+    """Send each of REFUSED; return the answers by name, and under "" the messages that passed."""
     stage.internet.forget()
     answers = sent(stage.machine, *(data for data, _ in REFUSED.values()))
     return {**dict(zip(REFUSED, answers, strict=True)), "": stage.internet.calls()}
@@ -261,7 +261,7 @@ def test_a_session_is_of_the_agent_that_began_it(machine: Machine, internet: Int
     assert of_alice[2] == 200
     upstream = {one for values in remote.values_of(internet, "mcp-session-id") for one in values}
     assert len(upstream) == 1
-    assert session not in upstream  # the upstream's own is nobody else's to know
+    assert session not in upstream  # the upstream's own is not shown to others
 
 
 def test_an_approval_is_for_the_agent_that_asked(machine: Machine, internet: Internet) -> None:

@@ -23,7 +23,7 @@ pytestmark = ON_ONE_RELEASE
 SAME_KIND = only_in_test_all("row of the same kind: another cause, told in the same way")
 SLOWLY = only_in_test_all("second-order variant that waits for seconds")
 
-# What an agent may send, and what is none of the upstream's business.
+# Headers that an agent may send, and those that must not reach the upstream.
 OWN = {
     "Authorization": "Bearer of-the-agent",
     "Cookie": "id=of-the-agent",
@@ -37,7 +37,7 @@ OWN = {
 BEARER = f"Bearer {TOKEN}"
 
 
-# ------------------------------------------------------------------ what the upstream sees
+# ------------------------------------------------------------------ what the upstream receives
 def test_each_request_carries_the_token_and_nothing_of_the_agents(
     machine: Machine, internet: Internet
 ) -> None:
@@ -76,7 +76,7 @@ def test_the_headers_of_a_request_arrive_as_its_body_says(
     machine: Machine, internet: Internet
 ) -> None:
     given = {"Mcp-Param-Region": "north", "Mcp-Param-Word": "=?base64?w7w=?="}
-    given["Mcp-Param-Other"] = "south"  # which no argument says
+    given["Mcp-Param-Other"] = "south"  # which no argument sets
     params = {"name": "echo", "arguments": {"text": "hi", "where": "north", "word": "ü"}}
     assert remote.step(machine, "odd", "ask", "tools/call", params, given)["status"] == 200
     (call,) = internet.calls()
@@ -92,7 +92,7 @@ def test_the_headers_of_a_request_arrive_as_its_body_says(
 
 
 def test_a_redirect_is_not_followed(machine: Machine, internet: Internet) -> None:
-    """Neither to another origin, nor to another port or place of the same host."""
+    """Neither to another origin, nor to another port or path of the same host."""
     targets = (
         "https://other.test/odd",
         "https://odd.good.test:8443/odd/tell",
@@ -123,7 +123,7 @@ def test_the_old_transport_posts_nowhere_else(machine: Machine, internet: Intern
     assert set(map(tuple, remote.values_of(internet, "authorization"))) == {(BEARER,)}
 
 
-# ------------------------------------------------------------------------------- who else sees it
+# ------------------------------------------------------------------------------- other accounts
 TELLING: list[tuple[str, str, dict[str, Any]]] = [
     ("call", "tell", {}),
     ("call", "tell-all", {"status": 200, "as": "json"}),
@@ -141,7 +141,7 @@ def test_what_the_upstream_says_of_it_is_not_passed_on(
     with machine.session("odd") as session:
         session.initialize()
         for _, tool, arguments in TELLING:
-            if arguments.get("status") == 404:  # in a session it would say that this is over
+            if arguments.get("status") == 404:  # in a session it would report that this is over
                 continue
             call = {"name": tool, "arguments": arguments}
             came.append(session.answer_to(session.request("tools/call", call)))
@@ -150,7 +150,7 @@ def test_what_the_upstream_says_of_it_is_not_passed_on(
 
 
 def test_nobody_finds_it_but_root(machine: Machine, internet: Internet) -> None:
-    """While sessions of both kinds run that have used it, and after what failed."""
+    """While sessions of both kinds run that have used it, and after failures."""
     machine.write("/opt/decoy", f"somewhere {vault.DECOY} in a line\n")
     idle = ("call", "idle", {"seconds": 3600})
     with (
@@ -160,7 +160,7 @@ def test_nobody_finds_it_but_root(machine: Machine, internet: Internet) -> None:
     ):
         session.initialize()
         remote.steps(machine, "odd", *TELLING)
-        # The handshake's two and what idles.
+        # The handshake's two and an idle one.
         pace.until(lambda: len(internet.calls()) >= len(TELLING) + 4)
         wanted = (TOKEN, vault.DECOY)
         by_root = vault.places_of(machine, *wanted)
@@ -171,7 +171,7 @@ def test_nobody_finds_it_but_root(machine: Machine, internet: Internet) -> None:
     for found in by_agents:
         assert found[0] == []
         assert "/opt/decoy" in found[1]
-    assert by_root[0]  # what the sessions have, where they alone see it
+    assert by_root[0]  # the files of the sessions, which only they see
     for place in by_root[0]:
         assert re.fullmatch(r"/proc/\d+/root/run/mcpwrap/rt/[a-z]+/.*/secrets/headers\.json", place)
     assert "/opt/decoy" in by_root[1]
@@ -189,7 +189,7 @@ def test_the_agents_configuration_has_no_secret(machine: Machine) -> None:
 
 # ------------------------------------------------------------------------------- rotation
 def reload_with(machine: Machine, token: str) -> None:
-    """Reload the wrapper, and wait until it has obeyed: systemctl says that it was told to."""
+    """Reload the wrapper, and wait until it has finished: systemctl returns before that."""
     pid = machine.show("mcpwrap@odd.service", "MainPID")["MainPID"]
     old = f"nsenter -t {pid} -m grep -rL {token} /run/mcpwrap/rt/odd --include=headers.json"
     machine.as_root("systemctl reload mcpwrap@odd")
@@ -226,7 +226,7 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
     assert remote.values_of(internet, "authorization")[-1] == [BEARER]
 
 
-# ------------------------------------------------------------------------------- what goes wrong
+# ------------------------------------------------------------------------------- failures
 CAUSES = {
     "noport": "cannot be reached",
     "nowhere": "proxy cannot find the remote server",
@@ -279,11 +279,11 @@ def test_a_status_is_passed_on_with_its_challenge(
     refused: tuple[Any, ...] = ("call", "refuse", {"status": status})
     answer = remote.steps(machine, "odd", ("call", "echo", {}), refused)[1]
     assert answer["status"] == status
-    # Without the address that it names: where to log in is none of the agent's business.
+    # Without the address that it names: the login address is not for the agent.
     assert answer["headers"].get("www-authenticate") == 'Bearer realm="odd"'
     assert REFUSALS[status] in remote.text_of(answer)
     with machine.session("odd") as session:
-        if status == 404:  # in a session it would say that this is over
+        if status == 404:  # in a session it would report that this is over
             return
         session.initialize()
         call = {"name": "refuse", "arguments": {"status": status}}
@@ -311,7 +311,7 @@ def test_what_is_no_answer_is_an_error(machine: Machine, internet: Internet, too
     assert remote.text_of(remote.step(machine, "odd", "call", "echo", {"text": "still"})) == "still"
 
 
-# What answers in time needs a fraction of it, on a busy host too.
+# Answers in time need a fraction of it, on a busy host too.
 LIMIT_S = math.ceil(3.0 * pace.PACE)
 SLOW: dict[str, tuple[str, dict[str, float], str]] = {
     "it never answers": ("silent", {}, f"has sent nothing for {LIMIT_S} s"),
@@ -325,7 +325,7 @@ SLOW: dict[str, tuple[str, dict[str, float], str]] = {
 
 
 def limited(machine: Machine, seconds: float) -> AbstractContextManager[None]:
-    """Have it wait so long for the head of an answer, and for a body that is no stream."""
+    """Set the timeout for the head of a response, and for a body that is not a stream."""
     return machine.patched("as_wrapper/remote/timeouts", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
 
 
@@ -335,7 +335,7 @@ def limited(machine: Machine, seconds: float) -> AbstractContextManager[None]:
 def test_one_that_is_slow_is_waited_for_so_long_and_is_named(
     machine: Machine, internet: Internet, slow: str
 ) -> None:
-    """Others of the session are answered meanwhile, and the upstream is hung up on."""
+    """Others of the session are answered meanwhile, and the upstream's connection is closed."""
     tool, arguments, words = SLOW[slow]
     with limited(machine, LIMIT_S):
         with machine.session("odd") as session:
@@ -384,7 +384,7 @@ def test_a_session_that_the_upstream_has_ended_is_begun_anew(
     # An answer that takes over 0.05 s is a stream, which has begun with 200.
     assert came[1]["status"] in {200, 404}
     assert "error" in came[1]["messages"][-1]
-    # Those that came before its end was known were sent on; they have no answer but an error.
+    # Those that came before its end was known were forwarded; they have no answer but an error.
     assert all("error" in answer["messages"][-1] for answer in came[2])
     assert came[2][-1]["status"] == 404
     again = remote.steps(machine, "odd", ("begin", {}), ("use", "echo", {"text": "2"}, {}))

@@ -27,10 +27,12 @@ rules:
 """
 HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
 DIRECT = "http://localhost:18001/mcp"
-# So many checks succeed. What fails is of the extension for tasks, which no requirement scores.
+# This many checks succeed. The failed ones are of the extension for tasks, which no requirement
+# scores.
 SUCCEED = {"2025-11-25": 84, "2026-07-28": 164}
 UNSCORED = "tasks-"
-# Of tasks the server knows nothing; the gate says of one that it has not seen what the suite wants.
+# The server does not have tasks; the gate answers for one that it has not seen as the suite
+# expects.
 OTHERS = {
     "2025-11-25": {},
     "2026-07-28": {
@@ -64,7 +66,7 @@ def put_policy(machine: Machine, policy: str) -> None:
 
 
 def start_here(machine: Machine) -> None:
-    """Start the same server without a token, plainly, where the suite can ask it directly."""
+    """Start the same server without a token, where the suite can reach it directly."""
     argv = [*remote.SDK_SERVER, "18001", internet_map.MCP, ""]
     run = f"systemd-run --quiet --unit=here --uid=nobody --setenv=PYTHONPATH={BED_AT}"
     machine.as_root(f"{run} {shlex.join(argv)}")
@@ -72,7 +74,7 @@ def start_here(machine: Machine) -> None:
 
 
 def run_suite(machine: Machine, url: str, runs: dict[str, list[str]] = RUNS) -> Found:
-    """Run the suite as an agent with this URL, and return what it found."""
+    """Run the suite as an agent with this URL, and return its findings."""
     module = "tests.system.guest.conformance.suite_at"
     argv = ["env", f"PYTHONPATH={BED_AT}", "python3", "-m", module, url, json.dumps(runs)]
     found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
@@ -88,7 +90,7 @@ def show(direct: dict[str, str], wrapped: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def direct(stage: Machine) -> Found:
-    """Return what the suite finds of the server itself."""
+    """Return the suite's findings for the server itself."""
     return run_suite(stage, DIRECT)
 
 
@@ -113,7 +115,7 @@ def test_through_mcpwrap_the_same_checks_succeed(machine: Machine, direct: Found
 
 
 def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
-    """So it is the gate that the suite speaks to."""
+    """So it is the gate that the suite connects to."""
     put_policy(machine, HIDING)
     call = "tools-call-simple-text"
     options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}

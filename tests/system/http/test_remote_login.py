@@ -1,4 +1,4 @@
-"""OAuth login to a remote server: its agents use it, and its wrapper alone has a token."""
+"""OAuth login to a remote server: its agents use it, and only its wrapper has a token."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ EGRESS = 'egress = ["login.good.test"]\n'
 
 @contextmanager
 def with_members(suite: str) -> Iterator[Connected]:
-    """Boot a machine on an internet, with a remote server that wants a login."""
+    """Boot a machine on an internet, with a remote server that requires a login."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.as_root("groupadd -f mcpwrap-approvers")
@@ -36,7 +36,7 @@ STAGE = with_members
 
 
 def call(machine: Machine) -> str:
-    """Return what one call comes to."""
+    """Return the outcome of one call."""
     with machine.session("far") as session:
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {}}
         hello["clientInfo"] = {"name": "bed", "version": "1"}
@@ -55,9 +55,9 @@ def test_a_login_is_used_by_agents_and_held_by_the_wrapper(machine: Machine) -> 
     machine.configure(CONFIG + EGRESS)
     machine.apply()
     assert "not logged in: `mcpwrap login far`" in call(machine)
-    machine.announce("mcpwrap")  # who may not is in the journal
+    machine.announce("mcpwrap")  # an account without the right is in the journal
     said = machine.as_user("alice", "mcpwrap login far --no-browser", status=1).err
-    assert "may not use" in said  # she would log in as whom she likes
+    assert "may not use" in said  # she would log in as any account
 
     log_in = machine.guest_command("login", "log_in", "far", pace.WAIT_S)
     said = machine.as_user("bob", log_in).out

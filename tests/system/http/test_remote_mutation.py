@@ -87,7 +87,7 @@ def test_who_hangs_up_would_leave_the_upstream_at_work(
     with machine.patched("as_http/transports/stateless_http", gives_back, "        if True:\n"):
         machine.as_root(BEGIN_ANEW)
         remote.step(machine, "odd", "leave", "idle", {"seconds": 3600})
-        # It meets the session that is at work, where its id is taken.
+        # It reaches the working session, where its id is in use.
         echo = remote.step(machine, "odd", "call", "echo", {"text": "meanwhile"})
         assert echo["status"] == 400
         assert internet.left() == []
@@ -96,7 +96,7 @@ def test_who_hangs_up_would_leave_the_upstream_at_work(
 
 
 def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Internet) -> None:
-    """Its unit says for whom a listener may ask, and the guest list whether there is one."""
+    """Its unit decides for which agent it may act, and the access list whether there is one."""
     setpriv = "setpriv --reuid=mcpwrap-http --regid=mcpwrap-http --clear-groups"
     ask = machine.guest_command("listeners", "gate_answer", "odd", machine.uid_of("bob"))
     asks = f"{setpriv} {ask}"

@@ -15,7 +15,7 @@ STAGE = remote.connected
 pytestmark = ON_ONE_RELEASE
 
 MANY = 10_000
-# Of simulated time: every clock of ours runs 600 times as fast, and slower on a busy host.
+# Of simulated time: each of our clocks runs 600 times as fast, and slower on a busy host.
 HOUR_S = 18.0 * pace.PACE
 MB = 1024 * 1024
 
@@ -42,13 +42,13 @@ def connections_out(machine: Machine) -> int:
 
 
 def await_none_left(machine: Machine) -> None:
-    """Wait until there is no session of the server's, and so no process, and no connection."""
+    """Wait until the server has no session, and so no process, and no connection."""
     machine.as_root(f"systemctl stop 'mcpwrap-http@odd.{machine.uid_of('alice')}.service'")
     machine.await_end_of("odd")
     assert connections_out(machine) == 0
 
 
-# ------------------------------------------------------------------------------- what arrives
+# ------------------------------------------------------------------------------- delivery
 def test_ten_thousand_events_arrive_in_order(machine: Machine, internet: Internet) -> None:
     seen = remote.step(machine, "odd", "count", "events", {"n": MANY})
     assert (seen["came"], seen["in order"]) == (MANY, True)
@@ -91,7 +91,7 @@ EVENTS_TOO = only_in_test_all("row of the same kind: the same, as events")
 
 @pytest.mark.parametrize("kind", ["json", pytest.param("events", marks=EVENTS_TOO)])
 def test_what_is_compressed_is_unpacked(machine: Machine, internet: Internet, kind: str) -> None:
-    """The gate has read it, so it arrives as it reads it."""
+    """The gate has parsed it, so it arrives in the gate's reading."""
     answer = remote.step(machine, "odd", "call", "gzip", {"as": kind})
     assert remote.text_of(answer) == "unpacked"
     assert "content-encoding" not in answer["headers"]
@@ -99,7 +99,7 @@ def test_what_is_compressed_is_unpacked(machine: Machine, internet: Internet, ki
 
 @only_in_test_all("a flood: 4 GiB from the upstream")
 def test_a_bomb_fills_no_memory(machine: Machine, internet: Internet) -> None:
-    # More than the gate passes on in one message, and then more than there is.
+    # More than the gate forwards in one message, and then more than there is.
     for mib in (65, 4096):
         answer = remote.step(machine, "odd", "call", "bomb", {"mib": mib})
         assert "longer than 64 MiB" in remote.text_of(answer)
@@ -110,9 +110,9 @@ def test_a_bomb_fills_no_memory(machine: Machine, internet: Internet) -> None:
         assert most_memory_bytes(machine, pid) < 400 * MB
 
 
-# ------------------------------------------------------------------------------- what ends early
+# ------------------------------------------------------------------------------- early ends
 def test_an_upstream_that_dies_in_mid_event(machine: Machine, internet: Internet) -> None:
-    """What was whole has arrived; the request is answered; nothing of it stays."""
+    """Complete messages have arrived; the request is answered; nothing of it stays."""
     seen = remote.step(machine, "odd", "count", "dies", {"n": 5})
     assert (seen["came"], seen["in order"]) == (5, True)
     error = seen["last"]["error"]
@@ -165,10 +165,10 @@ def test_agents_that_come_and_go_leave_nothing(machine: Machine, internet: Inter
     await_none_left(machine)
 
 
-# ------------------------------------------------------------------------------- what takes long
+# ------------------------------------------------------------------------------- long durations
 @only_in_test_all("a long wait: an hour, 200 times as fast")
 def test_a_stream_is_idle_for_an_hour(machine: Machine, internet: Internet) -> None:
-    """A POST's in both eras, and the one of a GET. Keep-alives go out, and no clock ends it."""
+    """A POST's in both eras, and the one of a GET. Keep-alives are sent, and no timeout ends it."""
     idle: Any = {"seconds": HOUR_S}
     with remote.faster(machine, 3600 / HOUR_S):
         alone, begun, in_session = remote.steps(

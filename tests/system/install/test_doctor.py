@@ -15,7 +15,7 @@ from tests.system.support.tiers import only_in_test_all
 
 AT_ONCE = 8
 NAMES = [f"s{number:02}" for number in range(11)]
-# It answers once root says so.
+# It answers when root allows it.
 GO = "/srv/go"
 SLOW = f"""
 [mcp_servers.slow]
@@ -65,7 +65,7 @@ def test_it_starts_eight_wrappers_at_a_time_and_ends_them(quiet: Machine) -> Non
 
 @only_in_test_all("when, not whether: the story above has an agent's session, which goes on")
 def test_it_ends_no_session_of_an_agent(quiet: Machine) -> None:
-    """Not of one that came after it had started the wrapper, either: that ends with the session."""
+    """Nor by one that came after it had started the wrapper: that ends with the session."""
     quiet.as_root(f"rm -f {GO}")
     with ThreadPoolExecutor() as pool:
         doctor = pool.submit(quiet.call, "doctor_run", "watched", 0, "slow")

@@ -15,7 +15,7 @@ def test_status_shows_each_server(machine: Machine) -> None:
     machine.as_root("systemctl restart mcpwrap@probe")  # which ends sessions of earlier stories
     with machine.session("probe") as session:
         session.evaluate("result = 1")
-        # The wrapper's word of it may be still under way.
+        # The wrapper's message about it may still be under way.
         counts = "mcpwrap status probe | grep -q 'ready: 1 of 16 sessions'"
         machine.as_user("alice", f"until {counts}; do :; done")
         rows = {
@@ -63,7 +63,7 @@ OPEN = "/run/systemd/system/mcpwrap@unset.service.d/open.conf"
 
 
 def doctor_of_unset(machine: Machine, status: int) -> dict[str, str]:
-    """Return what the doctor finds of the server, by what it checks."""
+    """Return the doctor's findings for the server, by check."""
     found = json.loads(machine.as_root("mcpwrap doctor unset --json", status=status).out)
     return {c["what"]: c["state"] for c in found if c["what"].startswith("unset: ")}
 
@@ -77,13 +77,13 @@ def test_the_doctor_judges_nothing_of_a_server_that_does_not_run(machine: Machin
         machine.announce("unset")
         found = doctor_of_unset(machine, status=1)
         assert found.pop("unset: a session of alice") == "failed"
-        assert found.pop("unset: program") == "good"  # which is seen without a wrapper
+        assert found.pop("unset: program") == "good"  # which is visible without a wrapper
         assert READ in found
         assert {w: s for w, s in found.items() if "sealed" not in w and s != "unknown"} == {}
     machine.as_root("mcpwrap secret set unset TOKEN", stdin="longer-than-eight")
     machine.await_admission("unset")
     assert set(doctor_of_unset(machine, status=0).values()) == {"good"}
-    # The twin: what is open is found, from inside.
+    # The twin: an open path is found, from inside.
     machine.write(OPEN, "[Service]\nProtectHome=no\n")
     machine.as_root("systemctl daemon-reload; systemctl restart mcpwrap@unset")
     found = doctor_of_unset(machine, status=1)

@@ -38,7 +38,7 @@ def test_purge_leaves_the_root_as_it_was(boot: Callable[..., Machine]) -> None:
     machine.call_tool("memory", "read_graph")
     machine.as_root("systemctl start mcpwrap@everything")
     during = machine.look_by("root_files", "snapshot")
-    assert len(during) > len(before) + 100  # the twin: the snapshot sees what is there
+    assert len(during) > len(before) + 100  # the twin: the snapshot notices differences
     machine.as_root("apt-get purge -y mcpwrap")
     after = machine.look_by("root_files", "snapshot")
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
@@ -72,7 +72,7 @@ def test_installed_again_after_its_removal_it_serves_again(boot: Callable[..., M
     machine.configure(THREE_SERVERS + EVERY_WAY_IN_AND_OUT)
     machine.apply()
     before = machine.call_tool("everything", "echo", {"message": "hello"})
-    # A unit that asks the gate while it is installed starts it, and is then stopped with it.
+    # A unit that queries the gate during the installation starts it, and is then stopped with it.
     machine.announce("mcpwrap-gate.service: (Control process exited|Failed with result 'signal')")
     machine.as_root(f"{GATE_IS_UP}; dpkg -r mcpwrap")
     machine.as_user("alice", "mcpwrap-connect everything", status=127)
@@ -81,7 +81,7 @@ def test_installed_again_after_its_removal_it_serves_again(boot: Callable[..., M
     assert set(states.values()) == {"ready"}, states
     assert machine.call_tool("everything", "echo", {"message": "hello"}) == before
     assert machine.apply() == "nothing to do\n"  # Squid runs, and the listener is open
-    # The twin: what root has stopped an upgrade does not start.
+    # The twin: a unit that root has stopped is not started by an upgrade.
     machine.as_root("systemctl stop mcpwrap@time.socket mcpwrap@time.service")
     machine.as_root(f"{GATE_IS_UP}; dpkg -i /root/mcpwrap.deb")
     states = {each["name"]: each["state"] for each in json.loads(status_of(machine, status=1))}
@@ -108,7 +108,7 @@ def test_installed_again_but_not_started_it_says_what_to_do(boot: Callable[..., 
 
 
 def status_of(machine: Machine, *, status: int = 0) -> str:
-    """Return what `mcpwrap status --json` prints."""
+    """Return the output of `mcpwrap status --json`."""
     return machine.as_root("mcpwrap status --json", status=status).out
 
 

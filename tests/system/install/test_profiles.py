@@ -73,7 +73,7 @@ def test_a_memory_bomb_ends_its_session_alone(limited: Machine) -> None:
 def test_a_fork_bomb_stays_within_its_wrapper(limited: Machine) -> None:
     with limited.session("small") as session:
         assert 5 <= session.call("many_processes", "fork_up_to", 100) <= 20
-        limited.as_root("true")  # the machine has processes to give
+        limited.as_root("true")  # the machine has processes left
     limited.await_end_of("small")
 
 
@@ -89,9 +89,9 @@ def test_on_cgroup_v2_a_session_ends_whole_too(filtered: Machine) -> None:
 
 
 def test_a_wrapper_that_dies_serves_the_next_session(filtered: Machine) -> None:
-    """Asked at once, while systemd is still clearing up; its server does not heed SIGTERM.
+    """Requested at once, while systemd is still cleaning up; its server ignores SIGTERM.
 
-    On cgroup v1 nobody tells a systemd in a container that a control group is empty: it waits.
+    On cgroup v1 a systemd in a container is not notified that a control group is empty: it waits.
     """
     with filtered.session("small") as session:
         session.evaluate("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
@@ -114,7 +114,7 @@ DROPPED, NOT_PERMITTED = "OSError None", "OSError 1"  # nothing came back in tim
 def test_without_namespace_and_rules_the_control_group_refuses(filtered: Machine) -> None:
     """IPAddressDeny= and SocketBindDeny= alone, with the two other layers taken away.
 
-    Debian 12's systemd is built without what SocketBindDeny= needs; there it does nothing.
+    Debian 12's systemd is built without the support for SocketBindDeny=; there it has no effect.
     """
     can_deny_bind = "+BPF_FRAMEWORK" in filtered.look("systemctl --version")
     connect = CONNECT.format(pace.promised(1.0))
@@ -162,7 +162,7 @@ def test_machines_side_by_side_do_not_meet(boot: Callable[..., Machine]) -> None
 
 @pytest.fixture(autouse=True)
 def host_is_left_alone() -> Iterator[None]:
-    """See that no test changes the host's own packet rules or accounts."""
+    """Check that no test changes the host's own packet rules or accounts."""
 
     def look() -> tuple[str, str]:
         rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True).stdout

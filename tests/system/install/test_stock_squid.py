@@ -1,4 +1,4 @@
-"""Debian's own Squid: off where mcpwrap brought it along, on where it was there before."""
+"""Debian's own Squid: off where mcpwrap brought it, on where it was installed before."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ from tests.system.support.tiers import only_in_test_all
 
 APT = "apt-get -y -o Dir::Etc::sourcelist=/root/repo.list -o Dir::Etc::sourceparts=-"
 STATE = "systemctl is-active squid.service || true"
-# Who has killed a Squid need not wait for it; but on cgroup v1 systemd 252 does not always see its
-# children end.
+# After a kill of Squid there is no need to wait for it; but on cgroup v1 systemd 252 does not
+# always notice that its children end.
 IN_FIVE_S = "[Service]\nTimeoutStopSec=5\n"
 DROP_IN = "/etc/systemd/system/squid.service.d/bed.conf"
 LISTENS = "ss -Hltn sport = 3128"
 
 
 def without_squid(machine: Machine) -> None:
-    """Take Squid off, and have a source from which apt can bring it."""
+    """Remove Squid, and make a source from which apt can install it."""
     names = " ".join(machine.call("squid_packages", "repack"))
     machine.as_root(f"apt-get purge -y {names} && {APT} update")
     machine.as_root("test ! -e /usr/sbin/squid")
@@ -25,15 +25,15 @@ def test_squid_that_came_along_stays_off(boot: Callable[..., Machine]) -> None:
     machine = boot(package=False)
     without_squid(machine)
     done = machine.as_root(f"{APT} install /root/mcpwrap.deb").out
-    assert "Setting up squid-openssl" in done  # nobody named it: it is recommended
+    assert "Setting up squid-openssl" in done  # not named: it is recommended
     assert machine.look("systemctl is-enabled squid.service") == "enabled\n"
     assert machine.look(STATE) == "inactive\n"
-    machine.as_root("systemctl restart squid.service")  # a condition that is not met is no failure
+    machine.as_root("systemctl restart squid.service")  # an unmet condition is not a failure
     assert machine.look(STATE) == "inactive\n"
     machine.reboot()
     assert machine.look(STATE) == "inactive\n"
     assert machine.look(LISTENS) == ""
-    # The twin, and what the manual page says to whoever wants it.
+    # The twin, and the manual page's instructions for an administrator who wants it.
     machine.as_root("rm /var/lib/mcpwrap/stock-squid-stays-off; systemctl start squid.service")
     assert machine.look(STATE) == "active\n"
 
@@ -45,7 +45,7 @@ def test_squid_that_was_there_stays_on(boot: Callable[..., Machine]) -> None:
     pid = machine.show("squid.service", "MainPID")
     machine.as_root("apt-get install -y /root/mcpwrap.deb")
     assert machine.show("squid.service", "MainPID") == pid
-    # Killed, because stopped it waits for half a minute, for clients that are not there.
+    # Killed, because a stop takes half a minute, for clients that do not exist.
     machine.as_root("systemctl kill --signal=KILL squid.service; systemctl stop squid.service")
     machine.as_root("systemctl start squid.service")
     assert machine.look(STATE) == "active\n"
@@ -54,7 +54,7 @@ def test_squid_that_was_there_stays_on(boot: Callable[..., Machine]) -> None:
 
 @only_in_test_all("second-order: the story above has one that somebody asked for")
 def test_squid_that_something_else_brought_stays_on(boot: Callable[..., Machine]) -> None:
-    """To apt nobody has asked for it, and so it is with what came along with us."""
+    """For apt it is installed automatically, like the packages that came with mcpwrap."""
     machine = boot(package=False)
     machine.as_root("apt-mark auto squid squid-openssl || apt-mark auto squid-openssl")
     machine.write(DROP_IN, IN_FIVE_S)

@@ -11,10 +11,10 @@ from tests.system.support import servers
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = servers.wrapped
-FORGED = "good     all is well"  # as a line of `doctor` begins
+FORGED = "good     all is well"  # the beginning of a line of `doctor`
 PLAIN = "日本é"
-# Names the window, clears the screen by one 8-bit character, goes back to the left edge, begins a
-# line like one of ours, and turns round what follows.
+# Names the window, clears the screen by one 8-bit character, returns to the left edge, begins a
+# line that imitates our output, and reverses the text after it.
 NAME = f"\x1b]0;owned\x07\x9b2J\r{FORGED}\n{FORGED}\u202e\u200b{PLAIN}"
 WORD = NAME.replace("\n", "")
 COLOUR = re.compile(r"\x1b\[(0|[0-9;]{1,5})m")
@@ -31,13 +31,13 @@ def planted(machine: Machine) -> Iterator[Machine]:
 
 
 def sent(machine: Machine, command: str, user: str = "root") -> str:
-    """Return what a terminal is sent, without our colours, by lines."""
+    """Return the text sent to a terminal, without our colours, by lines."""
     text = machine.call("hostile_names", "shown", command, user=user).encode("latin-1").decode()
     return COLOUR.sub("", text).replace("\r\n", "\n")
 
 
 def expect_harmless(text: str, *shown: str) -> None:
-    """Nothing in it is obeyed, no line is a name's, and these stand there to be read."""
+    """No escape in it is executed, no line is a name's, and these texts are readable."""
     assert {c for c in text if c != "\n" and not c.isprintable()} == set()
     assert not re.search(f"^{FORGED}", text, re.MULTILINE)
     for each in shown:
@@ -70,7 +70,7 @@ def alices(command: str) -> tuple[str, str]:
         (*alices(f"mcpwrap {shlex.quote(NAME)}"), "No such command"),
         (*alices(f"mcpwrap stop {shlex.quote(NAME)}"), "needs root"),
         (*alices(f"mcpwrap run --name {shlex.quote(NAME)} -- true"), PLAIN),
-        # Of its own stderr a server has as many lines as it likes.
+        # Of its own stderr a server may write any number of lines.
         (*alices(f"mcpwrap run -- sh -c 'echo \" $0\" >&2' {shlex.quote(WORD)}"), PLAIN),
         (f"mcpwrap kill {shlex.quote(NAME)}", "root", PLAIN),
         (f"mcpwrap secret remove x {shlex.quote(NAME)}", "root", PLAIN),

@@ -61,21 +61,21 @@ def test_an_upgrade_from_0_1_0_breaks_each_session_once(boot: Callable[..., Mach
 
 
 def elements(machine: Machine, name: str) -> list[str]:
-    """Return what is in a set of the packet rules."""
+    """Return the elements of a set of the packet rules."""
     listed = machine.look(f"nft -nj list set inet mcpwrap {name}")
     (found,) = (each["set"] for each in json.loads(listed)["nftables"] if "set" in each)
     return [" ".join(map(str, each["concat"])) for each in found.get("elem", [])]
 
 
 def is_answered(machine: Machine, account: str, address: str) -> bool:
-    """Say whether an account may connect to a listener."""
+    """Return whether an account may connect to a listener."""
     code = f"import socket; socket.create_connection(('{address}', {upgrades.PORT}), 5)"
     return machine.as_user(account, f'python3 -c "{code}" && echo yes || true').out == "yes\n"
 
 
 @only_in_test_all("builds the package of 0.1.0 too; an upgrade to the same version is in make test")
 def test_an_upgrade_from_0_1_0_takes_the_packet_rules_along(boot: Callable[..., Machine]) -> None:
-    """Its sets have other names; nobody has to run `apply` for who could go out to go out."""
+    """Its sets have other names; servers with egress keep it without another `apply`."""
     machine = with_0_1_0(boot)
     machine.add_person("bob")
     machine.configure(EGRESS_AND_HTTP)
