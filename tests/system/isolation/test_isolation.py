@@ -1,4 +1,4 @@
-"""Isolation of a server: its environment, and all that it and its agent cannot reach."""
+"""Isolation of a server: its environment, and everything that it and its agent cannot reach."""
 
 import errno
 import hashlib
@@ -21,7 +21,7 @@ DOCUMENTED = {"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG"}
 
 @pytest.fixture(scope="module")
 def opened(stage: Machine) -> Iterator[Session]:
-    """Open one session of the probe for all rows: none leaves anything that another meets."""
+    """Open one session of the probe for all rows: none leaves anything that affects another."""
     stage.as_root("systemctl start mcpwrap@memory")
     with stage.session("probe") as session:
         session.evaluate("result = 1")
@@ -126,7 +126,7 @@ PRCTL = "/usr/lib/python3/dist-packages/prctl.py"
 
 @pytest.fixture
 def recorded(machine: Machine) -> Iterator[Machine]:
-    """Lend a machine whose python-prctl writes each call, and has an older table."""
+    """Lend a machine whose python-prctl records each call, and has an older table."""
     machine.as_root(f"cp -p {PRCTL} /opt/prctl.py")
     machine.as_root(f"cp /opt/bed/tests/system/guest/recorded_prctl.py {PRCTL}")
     yield machine
@@ -143,7 +143,7 @@ def bounding_set(machine: Machine) -> tuple[int, list[str]]:
 
 
 def test_the_distribution_s_prctl_sets_all_that_it_knows(recorded: Machine) -> None:
-    """A capability above its table is dropped by ctypes; without the module all is."""
+    """A capability above its table is dropped by ctypes; without the module all are."""
     left, lines = bounding_set(recorded)
     assert left == 0
     dropped = [f"prctl.capbset_drop({number})" for number in range(38)]
@@ -207,7 +207,7 @@ def test_nobody_but_the_gate_reaches_a_wrapper(machine: Machine) -> None:
         ("/dev/tty", "ENXIO"),  # no terminal was ever passed
         ("/dev/kmsg", "ENOENT"),
         ("/proc/1/environ", "ENOENT"),  # other processes are not there
-        ("/etc/passwd", "opened"),  # the twin: the probe can open what anybody can
+        ("/etc/passwd", "opened"),  # the twin: the probe can open files that every account can
         (".", "opened"),  # its home
     ],
 )
@@ -285,7 +285,7 @@ def test_ways_that_once_led_out(machine: Machine, code: str, outcome: str) -> No
 
 
 RESCHEDULED = {
-    "processors": "done",  # what each thread of .NET does to itself
+    "processors": "done",  # which each thread of .NET does to itself
     "limits": "done",
     "niceness": "Operation not permitted",  # by the unit, for itself too
     "policy": "Operation not permitted",
@@ -300,7 +300,7 @@ def test_a_server_changes_how_itself_runs_and_no_other(machine: Machine, opened:
         supervisor, own = session.evaluate("import os; result = [os.getppid(), os.getpid()]")
         for pid in (supervisor, other):
             assert session.call("supervisor_attacks", "reschedule", pid) == refused
-        # A filter has the number alone: what names itself is refused as well.
+        # A filter sees only the number: a call that names the caller itself is refused as well.
         assert session.call("supervisor_attacks", "reschedule", own) == refused
         assert session.call("supervisor_attacks", "reschedule", 0) == RESCHEDULED
         assert session.call("supervisor_attacks", "set_own_limit") == 0

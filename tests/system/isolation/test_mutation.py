@@ -1,4 +1,4 @@
-"""Mutation of directives: with each a probe is refused, with its line taken out it is not."""
+"""Mutation of directives: with each a probe is refused, without its line it is not."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ READ_ONLY = "import os; result = bool(os.statvfs('{}').f_flag & os.ST_RDONLY)"
 LIST = PROBES + "result = listed({!r})"
 DENIED, NO_FAMILY = "Permission denied", "Address family not supported by protocol"
 NOT_PERMITTED = "Operation not permitted"
-# The line or lines that are taken out, what the server tries, and what it is told with them in.
+# The lines that are removed, the server's attempt, and its outcome with them.
 SERVER_TABLE = [
     ("CapabilityBoundingSet=", STATUS.format("CapBnd"), "0000000000000000"),
     ("RestrictSUIDSGID=", "import os; open('f', 'w'); os.chmod('f', 0o4700)", "OSError 1"),
@@ -69,7 +69,7 @@ SERVER_TABLE = [
 
 @contextmanager
 def without(machine: Machine, unit: str, *starts: str) -> Iterator[None]:
-    """Take the lines that start so out of a unit, for the time of the block."""
+    """Remove the lines with this prefix from a unit, for the time of the block."""
     lines = machine.read(f"/usr/lib/systemd/system/{unit}").splitlines()
     kept = [line for line in lines if not line.startswith(starts)]
     assert len(kept) < len(lines), f"{unit} has no line {starts}"
@@ -84,14 +84,14 @@ def without(machine: Machine, unit: str, *starts: str) -> Iterator[None]:
 
 
 def tried(machine: Machine, code: str) -> object:
-    """Let the probe server run this and return what it was told."""
+    """Run this in the probe server and return the result."""
     with machine.session("probe") as session:
         return session.evaluate(code)
 
 
 @pytest.fixture(scope="module")
 def names(stage: Machine) -> dict[str, str]:
-    """Put what a probe could find on the machine, and return the names of its namespaces."""
+    """Put things that a probe could find on the machine, and return the names of its namespaces."""
     stage.as_root(
         "touch /tmp/of-the-machine /dev/shm/of-the-machine; mkdir -p /usr/lib/modules/6.1"
     )
@@ -151,11 +151,11 @@ def test_a_directive_of_the_socket_is_what_shuts_it(machine: Machine, line: str,
     assert machine.look(stat) == "mcpwrap-gate:mcpwrap-gate 600\n"
 
 
-ENOUGH = 4  # starts in vain: twice what the limit of the mutant allows
+ENOUGH = 4  # starts in vain: twice the limit of the mutant
 
 
 def test_agents_who_ask_often_shut_no_server(machine: Machine) -> None:
-    """All in vain; where the socket had a limit, one who asks in a loop would shut the server."""
+    """All in vain; if the socket had a limit, an agent that loops would shut the server."""
 
     def starts_in_vain() -> int:
         told = machine.journal("UNIT=mcpwrap@probe.service")
@@ -165,8 +165,9 @@ def test_agents_who_ask_often_shut_no_server(machine: Machine) -> None:
         return machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"]
 
     def ask_often() -> tuple[str, int]:
-        """Return in which state the socket is then, and how often the server was started."""
-        # The gate too: it knows for a while what could not be started, and does not try.
+        """Return the state of the socket then, and how often the server was started."""
+        # The gate too: for a while it remembers a server that could not be started, and does not
+        # retry.
         machine.as_root("systemctl stop mcpwrap@probe.service mcpwrap@probe.socket mcpwrap-gate")
         before = starts_in_vain()
         with machine.unwatched():
@@ -251,7 +252,7 @@ def test_what_the_wrapper_shuts_itself_is_what_refuses(
 
 
 def test_the_guest_list_is_what_keeps_others_out(machine: Machine) -> None:
-    """The session's process looks, and so does the monitor, when that one says who it serves."""
+    """The session's process checks, and so does the monitor, when that one reports its server."""
     connect = "mcpwrap-connect probe </dev/null"
     child = ("as_gate/session/admit", "if not agent.may_use(admission):", "if False:")
     monitor = ("as_gate/monitor/dispatch", " or not agent.may_use(admission)", "")
@@ -264,7 +265,7 @@ def test_the_guest_list_is_what_keeps_others_out(machine: Machine) -> None:
 
 
 def test_the_leaf_is_what_ends_a_daemon(machine: Machine) -> None:
-    machine.announce("mcpwrap@probe.service")  # systemd is left with what the leaf did not end
+    machine.announce("mcpwrap@probe.service")  # systemd ends what the leaf did not
     with machine.patched(
         "as_wrapper/session", "        leaf.end()\n    except", "        pass\n    except"
     ):

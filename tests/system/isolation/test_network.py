@@ -20,7 +20,7 @@ EVERYWHERE = {
 
 
 def arrivals(machine: Machine, *senders: str) -> tuple[set[tuple[str, ...]], dict[str, Any]]:
-    """Let each account send to every listener; return who arrived where, and what each was told."""
+    """Have each account send to every listener; return the arrivals, and each outcome."""
     machine.as_root(
         "ip link set lo up; ip addr replace 10.9.8.7/32 dev lo;"
         "ip -6 addr replace fd00::7/128 dev lo nodad;"
@@ -76,7 +76,7 @@ def test_the_rule_is_what_refuses(machine: Machine) -> None:
 
 
 def test_a_person_made_after_apply_has_their_network(machine: Machine) -> None:
-    """useradd takes the next UID after the largest: one right behind a wrapper's."""
+    """useradd takes the next UID after the largest: one right after a wrapper's."""
     uid = machine.add_person("zed")
     assert (
         uid
@@ -87,7 +87,7 @@ def test_a_person_made_after_apply_has_their_network(machine: Machine) -> None:
 
 
 def test_a_server_has_no_network_at_all(machine: Machine) -> None:
-    """Beside the packet rules: the service has no interface that it could send by."""
+    """Besides the packet rules: the service has no interface to send by."""
     with machine.session("probe") as session:
         links = session.evaluate("import socket; result = [n for _, n in socket.if_nameindex()]")
         assert links == ["lo"]
@@ -111,7 +111,7 @@ def test_without_the_rules_no_wrapper_starts(machine: Machine) -> None:
 
 @only_in_test_all("second order: the same check with one element of the table missing")
 def test_without_its_own_element_a_wrapper_does_not_start(machine: Machine) -> None:
-    """The table is there, and someone has taken one account out of its set."""
+    """The table is there, and an administrator has removed one account from its set."""
     machine.announce("mcpwrap-check@probe|Dependency failed|mcpwrap@probe")
     with machine.unwatched():
         machine.as_root("systemctl stop 'mcpwrap@probe.service'")

@@ -1,4 +1,4 @@
-"""An agent's folders inside a server: those it was given, as it was given them, and no others."""
+"""An agent's folders inside a server: the listed ones, as configured, and no others."""
 
 import errno
 import json
@@ -33,7 +33,7 @@ touch .envrc .mcp.json; mkdir .claude .cursor .vscode; touch .claude/settings.js
 
 
 def probe(name: str, *lines: str, agents: str = "['alice']", top: str = "") -> str:
-    """Return the probe as server `name`, with these settings of ours."""
+    """Return the probe as server `name`, with these settings."""
     ours = "\n".join([f"agents = {agents}", *lines])
     return (
         f'[mcp_servers.{name}]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"]\n{top}\n'
@@ -78,7 +78,7 @@ STAGE = with_workspaces
 
 
 def tried(machine: Machine, name: str, code: str) -> object:
-    """Let server `name` run this, and return what it was told."""
+    """Run this in server `name`, and return the result."""
     with machine.session(name) as session:
         return session.evaluate(f"import os\n{code}")
 
@@ -90,14 +90,14 @@ def with_server(machine: Machine, text: str) -> str:
 
 @pytest.fixture
 def standing(machine: Machine) -> Machine:
-    """Return the machine with the standing servers alone."""
+    """Return the machine with only the standing servers."""
     if machine.read("/etc/mcpwrap/config.toml") != STANDING:
         with_server(machine, "")
     return machine
 
 
 def end_of(session: Session) -> str:
-    """Wait until a session is ended from the other side; return what its stub has to tell."""
+    """Wait until the other side ends a session; return its stub's messages."""
     try:
         while True:  # an answer may come before
             session.read_line()
@@ -109,7 +109,7 @@ def write(path: str) -> str:
     return f"open({path!r}, 'a').write('x'); result = 'written'"
 
 
-# ------------------------------------------------------------------------------ what it is given
+# ------------------------------------------------------------------------------ access
 def test_server_filesystem_works_on_the_agent_s_own_files(machine: Machine) -> None:
     def call(tool: str, **arguments: object) -> str:
         return machine.call_tool("files", tool, arguments)
@@ -131,7 +131,7 @@ def test_a_server_finds_nothing_else_of_the_home(machine: Machine) -> None:
         for path in ("private.txt", "other/file", "project/../private.txt", "project/link"):
             assert session.evaluate(f"open('{HOME}/{path}')") == NOT_THERE
         assert session.evaluate(f"import os; os.listdir('{PROJECT}/folder-link')") == NOT_THERE
-        assert session.evaluate(f"open('{PROJECT}/shadow')") == "OSError 13"  # as for anybody
+        assert session.evaluate(f"open('{PROJECT}/shadow')") == "OSError 13"  # as for any account
         assert session.evaluate(write("/home/alice/x")) == READ_ONLY
         assert session.evaluate(write("/home/x")) == READ_ONLY
         text = f"result = open('{PROJECT}/readme.txt').read()"  # the twin
@@ -140,7 +140,7 @@ def test_a_server_finds_nothing_else_of_the_home(machine: Machine) -> None:
 
 
 def test_what_a_server_makes_has_the_mode_of_its_agent_s_own_files(machine: Machine) -> None:
-    """By the agent's umask, or by what root wrote; its own folders stay closed."""
+    """By the agent's umask, or by root's setting; its own folders stay closed."""
     with_server(machine, probe("masked", f'workspace = ["{PROJECT}:rw"]', 'umask = "0027"'))
     home = "result = oct(os.stat(os.environ['HOME']).st_mode)[-4:]"
     make = f"import os; os.mkdir('{PROJECT}/made'); open('{PROJECT}/file', 'w'); {home}"
@@ -155,7 +155,7 @@ def test_what_a_server_makes_has_the_mode_of_its_agent_s_own_files(machine: Mach
 
     assert modes("rw", "022") == ["644", "755"]
     assert modes("rw", "077") == ["600", "700"]  # the twin
-    assert modes("rw", "777") == ["600", "700"]  # what it owns a server can use
+    assert modes("rw", "777") == ["600", "700"]  # a server can use its own files
     assert modes("masked", "022") == ["640", "750"]
     assert modes("masked", "077") == ["640", "750"]
 
@@ -165,7 +165,7 @@ def test_a_server_starts_in_its_workspace(machine: Machine) -> None:
 
 
 def test_files_of_others_stay_theirs(machine: Machine) -> None:
-    """The swap is of two accounts; all others are who they are, root among them."""
+    """The swap is of two accounts; all others keep their UIDs, root among them."""
     machine.as_root(f"cd {PROJECT}; echo r > roots; chmod 644 roots; echo b > bobs; chown bob bobs")
     with machine.session("rw") as session:
         owner = f"import os; result = os.stat('{PROJECT}/{{}}').st_uid"
@@ -195,7 +195,7 @@ def test_read_only_is_read_only(machine: Machine) -> None:
         assert tried(machine, "ro", code) == READ_ONLY
     assert tried(machine, "rw", write(path)) == "written"  # the twin
     lease = f"import fcntl; fcntl.fcntl(open('{PROJECT}/readme.txt'), fcntl.F_SETLEASE, 0)"
-    assert tried(machine, "ro", lease) == "OSError 1"  # it would make alice wait who writes
+    assert tried(machine, "ro", lease) == "OSError 1"  # it would make alice wait for the writer
 
 
 def test_one_wrapper_cannot_use_another_s_workspace(machine: Machine) -> None:
@@ -203,7 +203,7 @@ def test_one_wrapper_cannot_use_another_s_workspace(machine: Machine) -> None:
         assert other.evaluate(f"open('{PROJECT}/readme.txt')") == NOT_THERE
         assert no.evaluate("import os; os.listdir('/home')") == "OSError 13"
         assert other.evaluate(f"result = open('{HOME}/other/file').read()") == "in other\n"
-    for name in ("other", "rw"):  # outside of its wrapper, an account has no way in, rw's neither
+    for name in ("other", "rw"):  # outside of its wrapper, an account has no access, rw's neither
         with pytest.raises(CommandFailedError, match="Permission denied"):
             machine.as_root(f"setpriv --reuid mcpw-{name} --clear-groups cat {PROJECT}/readme.txt")
 
@@ -213,11 +213,11 @@ def test_nothing_is_mounted_in_the_machine_itself(machine: Machine) -> None:
     with machine.session("rw"), machine.session("ro"):
         assert machine.read("/proc/1/mountinfo") == before
         machine.as_root(f"mkdir /srv/on-top; mount --bind /srv/on-top {PROJECT}/src")
-        assert tried(machine, "rw", "result = os.getcwd()")  # what root mounts stays outside
+        assert tried(machine, "rw", "result = os.getcwd()")  # root's mounts stay outside
         machine.as_root(f"umount {PROJECT}/src; rmdir /srv/on-top")
 
 
-# ------------------------------------------------------------------------------ what runs code
+# ------------------------------------------------------------------------------ files that run code
 @pytest.mark.parametrize(
     "code",
     [
@@ -257,7 +257,7 @@ def test_what_runs_code_as_the_agent_cannot_be_changed(machine: Machine, code: s
     ],
 )
 def test_nor_can_another_be_put_in_its_place(machine: Machine, code: str) -> None:
-    # Another mount (EXDEV), a place where one is, or a /home in which nothing can be made.
+    # Another mount (EXDEV), a path where a mount is, or a /home in which nothing can be made.
     assert tried(machine, "rw", code) in {"OSError 18", BUSY, READ_ONLY}
     machine.as_user("alice", "ls -d project/.git project/readme.txt project/.envrc")
 
@@ -271,12 +271,12 @@ RUN = [
     ".python-version", "flake.nix", ".gitconfig", ".vimrc", ".openhands/setup.sh",
 ]  # fmt: skip
 OBEYED = ["AGENTS.md", "CLAUDE.md", "WARP.md", "crush.md"]
-BELOW_TOP = ["src/AGENTS.md", "src/.npmrc"]  # SECURITY.md: the top alone is looked at
+BELOW_TOP = ["src/AGENTS.md", "src/.npmrc"]  # SECURITY.md: only the top is checked
 
 
 @contextmanager
 def with_names(machine: Machine) -> Iterator[list[str]]:
-    """Let alice's project have all of these; yield them, and a new name in each of the folders."""
+    """Make all of these in alice's project; yield them, and a new name in each of the folders."""
     names = [*RUN, *OBEYED]
     make = f"for n in {' '.join(names)}; do mkdir -p $(dirname $n); echo '# mine' > $n; done"
     machine.as_user("alice", f"cd project; {make}")
@@ -306,12 +306,12 @@ def test_settings_and_instructions_are_read_only_each_by_its_own_switch(machine:
 
 
 APPEARS = [  # how a server makes a name that was not there
-    (".codex", f"from {PROBES} import flash; flash('{PROJECT}/.codex')"),  # and it is gone again
+    (".codex", f"from {PROBES} import flash; flash('{PROJECT}/.codex')"),  # and it is removed again
     ("AGENTS.md", f"open('{PROJECT}/c', 'w'); os.rename('{PROJECT}/c', '{PROJECT}/AGENTS.md')"),
     (".npmrc", f"os.link('{PROJECT}/readme.txt', '{PROJECT}/.npmrc')"),
     (".gemini", f"os.symlink('src', '{PROJECT}/.gemini')"),
     (".hg", f"os.mkdir('{PROJECT}/.hg')"),
-    ("HEAD", f"open('{PROJECT}/HEAD', 'w')"),  # of a bare repository, with what else that needs
+    ("HEAD", f"open('{PROJECT}/HEAD', 'w')"),  # of a bare repository, with its other parts
 ]
 
 
@@ -356,12 +356,12 @@ def test_what_a_held_link_leads_to_is_held(machine: Machine) -> None:
     machine.as_user("alice", f"cd project; rm -r {NO_LINKS}")
 
 
-NOT_HELD = [  # what alice, or a server before, has put there; and why there is no session then
+NOT_HELD = [  # made by alice, or by a server before; and why there is no session then
     ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder that the server"),
     ("ln -s src/none .npmrc", ".npmrc is a symbolic link: its target does not exist"),
     ("mkdir .codex; ln readme.txt .codex/config.toml", ".codex/config.toml has a second name"),
     ("ln -s $(printf %0300d) .codex", ".codex cannot be resolved: File name too long"),
-    # of what is made there and gone again nobody would be told
+    # No report is made of a name that is made there and removed again.
     ("chmod u-r .git; touch .npmrc", "new names in /home/alice/project/.git cannot be watched"),
 ]
 
@@ -388,7 +388,7 @@ def test_a_server_may_commit_all_the_same(machine: Machine) -> None:
 
 
 def test_the_agent_is_not_held_up(machine: Machine) -> None:
-    """What is read-only for the server, the agent replaces; then the server starts anew."""
+    """The agent replaces a file that is read-only for the server; then the server restarts."""
     with machine.session("rw") as session:
         session.evaluate("result = 1")
         machine.as_user("alice", "cd project; git config some.key value; git config some.key")
@@ -408,7 +408,7 @@ def test_a_name_that_a_server_makes_is_told_and_held_from_then_on(machine: Machi
 
 
 def test_where_git_is_read_only_it_cannot_be_led_elsewhere(machine: Machine) -> None:
-    """`.git/commondir` is a file that is not there until somebody makes it: SECURITY.md."""
+    """`.git/commondir` does not exist until a process makes it: SECURITY.md."""
     given = [f"{PROJECT}:rw", f"{PROJECT}/.git:ro"]
     with_server(machine, probe("strict", f"workspace = {json.dumps(given)}"))
     with machine.session("strict") as session:
@@ -419,7 +419,7 @@ def test_where_git_is_read_only_it_cannot_be_led_elsewhere(machine: Machine) -> 
     machine.as_user("alice", "cd project; rm -rf evil .git/commondir fired; git status")
 
 
-# ------------------------------------------------------------------------------ several of them
+# ------------------------------------------------------------------------------ several workspaces
 def test_several_nested_and_single_files(machine: Machine) -> None:
     machine.as_user(
         "alice", "mkdir -p project/a/b/vendor project/docs; touch project/pyproject.toml"
@@ -439,7 +439,7 @@ def test_several_nested_and_single_files(machine: Machine) -> None:
 
         assert attempt(write(f"{PROJECT}/a/file")) == "written"
         assert attempt(write(f"{PROJECT}/a/b/vendor/file")) == READ_ONLY
-        assert attempt(f"os.rename('{PROJECT}/a', '{PROJECT}/z')") == BUSY  # would take it away
+        assert attempt(f"os.rename('{PROJECT}/a', '{PROJECT}/z')") == BUSY  # would remove it
         assert attempt(f"os.rename('{PROJECT}/docs', '{PROJECT}/z'); result = 1") == 1  # the twin
         assert attempt(write(f"{HOME}/other/file")) == READ_ONLY
         assert attempt(write(f"{HOME}/notes/one.txt")) == "written"
@@ -478,7 +478,7 @@ def test_a_folder_of_one_of_several_agents(machine: Machine) -> None:
     assert machine.as_user("alice", "stat -c %U:%G other/bobs").out == "alice:alice\n"
 
 
-# ------------------------------------------------------------------------------ there, or not
+# ------------------------------------------------------------------------------ missing workspaces
 def test_a_folder_that_appears_later(machine: Machine) -> None:
     text = probe("later", f'workspace = ["{HOME}/later:rw"]')
     assert f"note: later does not start: {HOME}/later does not exist" in with_server(machine, text)
@@ -518,7 +518,7 @@ def test_no_session_without_its_mounts(machine: Machine) -> None:
     assert tried(machine, "ro", f"result = open('{PROJECT}/readme.txt').read()")
 
 
-REFUSALS = [  # what makes it, the folder, and what `apply` says
+REFUSALS = [  # the command that makes it, the folder, and the output of `apply`
     (
         "install -d -o alice /srv/alices",
         "/srv/alices:rw",
@@ -553,11 +553,11 @@ def test_what_cannot_be_given_is_refused_before_anything_changes(
     assert said in done.err
     assert "nothing was changed" in done.err
     assert machine.look(look) == before
-    machine.configure(STANDING)  # which is what is in force
+    machine.configure(STANDING)  # which is in force
 
 
 def test_what_apply_saw_is_looked_at_again_at_each_start(machine: Machine) -> None:
-    """The folder is the agent's to move: what is there then decides."""
+    """The agent can move the folder: the file there then decides."""
     machine.as_user("alice", "mkdir -p turns")
     with_server(machine, probe("turns", f'workspace = ["{HOME}/turns:rw"]'))
     machine.as_user("alice", "rmdir turns; ln -s /etc turns")
@@ -572,8 +572,8 @@ def test_what_apply_saw_is_looked_at_again_at_each_start(machine: Machine) -> No
     machine.await_admission("turns")
 
 
-# ------------------------------------------------------------------------------ what does it
-MUTANTS = [  # the module, the line, what stands there instead, and what a server then gets at
+# ------------------------------------------------------------------------------ mechanisms
+MUTANTS = [  # the module, the line, its replacement, and what a server then reaches
     (
         "as_root/workspaces/idmapped_folder",
         "| Attribute.MAPPED",
@@ -683,7 +683,7 @@ def test_the_look_at_the_mounts_is_what_notices(machine: Machine) -> None:
     with machine.patched("as_wrapper/workspace_mounts", "if now.get(path) != mount:", "if False:"):
         assert tried(machine, "other", look)
         machine.as_user("alice", "mv other old-one; mkdir other")
-        assert tried(machine, "other", look)  # what is elsewhere now
+        assert tried(machine, "other", look)  # the folder that is elsewhere now
         machine.as_user("alice", "rmdir other; mv old-one other")
     assert tried(machine, "other", look)
     machine.as_user("alice", "mv other old-one; mkdir other")

@@ -1,4 +1,4 @@
-"""An ordinary user tries a server with `mcpwrap run`: no root, no systemd, nothing but pip."""
+"""An ordinary user tries a server with `mcpwrap run`: no root, no systemd, only pip."""
 
 import json
 import shlex
@@ -36,12 +36,12 @@ def trial(machine: Machine) -> Iterator[Machine]:
 
 
 def asked(machine: Machine, code: str, options: str = "", *, before: str = "") -> Any:
-    """Return what the probe finds, as a server."""
+    """Return the result of the probe, as a server."""
     with hold(machine, options, before=before) as session:
         return session.evaluate(code)
 
 
-# ---------------------------------------------------------------------------- it works
+# ---------------------------------------------------------------------------- operation
 
 
 def test_the_handshake_era_works_whole(trial: Machine) -> None:
@@ -120,7 +120,7 @@ def test_what_was_downloaded_once_is_there_without_a_network(trial: Machine) -> 
     trial.as_root("rm -r /home/alice/.local/state/mcpwrap/home/bed-echo")
 
 
-# ---------------------------------------------------------------------------- it is closed in
+# ---------------------------------------------------------------------------- confinement
 
 
 def test_it_reads_nothing_of_a_home(trial: Machine) -> None:
@@ -139,7 +139,7 @@ def test_it_reads_nothing_of_a_home(trial: Machine) -> None:
     ],
 )
 def test_it_changes_nothing_of_a_home(trial: Machine, what: str) -> None:
-    """Not even what Landlock has no say in."""
+    """Not even what Landlock does not control."""
     code = f"import os; path = '/home/alice/.ssh/id'; {what}; result = 'changed'"
     assert asked(trial, code) == "OSError 2"
     assert asked(trial, code, "--read ~/.ssh") == "OSError 30"
@@ -155,8 +155,8 @@ HIDDEN = [
 
 
 def test_it_learns_no_name_size_or_time_of_a_home(trial: Machine) -> None:
-    """Landlock knows neither stat(2) nor inotify(7)."""
-    ways = ["/", "/home/alice", "/tmp"]  # on the way to what it has: empty folders otherwise
+    """Landlock controls neither stat(2) nor inotify(7)."""
+    ways = ["/", "/home/alice", "/tmp"]  # on the way to its own: empty folders otherwise
     make = "echo KEY > .ssh/id; touch .new; mkdir .made; touch /tmp/new-of-alice; echo x > notes/x"
     with hold(trial, "--read ~/notes") as session:
         watched = session.call("file_events", "watch", [*HIDDEN, *ways, "/home/alice/notes"])
@@ -183,7 +183,7 @@ def test_it_has_nothing_by_a_link_that_it_made(trial: Machine) -> None:
     for option in ("--read", "--write"):
         refused = run(trial, f"--write ~/notes {option} ~/notes/way -- true", status=2)
         assert "/home/alice/notes/way: leads out of a folder that the server may" in refused.err
-    trial.as_user("alice", "ln -sfn . notes/way")  # the twin: what it may write in any case
+    trial.as_user("alice", "ln -sfn . notes/way")  # the twin: files that it may write in any case
     read = "result = open('/home/alice/notes/way/n').read()"
     assert asked(trial, read, "--write ~/notes --read ~/notes/way") == "KEY\n"
     trial.as_user("alice", "rm notes/way")
@@ -209,7 +209,7 @@ def test_it_reads_nothing_of_a_home_among_programs(trial: Machine) -> None:
         ("--write ~/notes --read ~/notes/sub", "open('/home/alice/notes/sub/n', 'w')", None),
         ("--write ~/notes/n", "open('/home/alice/notes/n', 'w').write('KEY\\n')", None),
         ("--write ~/notes/n", "open('/home/alice/notes/new', 'w')", "OSError 30"),
-        # what is mounted there comes with it
+        # Mounts below it come with it.
         ("--read ~/disk", "import os; result = os.listdir('/home/alice/disk/d')", ["f"]),
         ("--write ~/disk", "open('/home/alice/disk/d/f', 'w')", None),
         ("--write ~", "open('/home/alice/made', 'w')", None),
@@ -271,7 +271,7 @@ def test_its_own_home_lasts_and_its_temporary_folder_does_not(trial: Machine) ->
 
 
 def test_it_makes_no_setuid_program(trial: Machine) -> None:
-    """It would be alice's, for everybody who starts it, and outlive the session."""
+    """It would be alice's, for every agent that starts it, and outlive the session."""
     with hold(trial) as session:
         tmp = session.evaluate("import os; result = os.environ['TMPDIR']")
         found = session.call("setuid_ways", "tried", tmp)
@@ -287,7 +287,8 @@ def test_nothing_is_left_of_what_cannot_be_listed(trial: Machine) -> None:
         assert session.call("hidden", "hide", tmp) == tmp
         assert tmp.startswith("/tmp/mcpwrap-")
         trial.look(f"test -e {tmp}/d/e/x")
-        # By a shell: setpriv(1) itself still has root's capabilities when it looks for a program.
+        # By a shell: setpriv(1) itself still has root's capabilities when it searches for a
+        # program.
         others = f"setpriv --reuid=nobody --regid=nogroup --clear-groups sh -c {tmp}/d/e/x"
         assert "Permission denied" in trial.look(f"{others} 2>&1 || true")
     assert trial.look("ls /tmp | grep mcpwrap || true") == ""
@@ -342,7 +343,7 @@ def test_a_variable_that_decides_what_runs_is_refused(trial: Machine) -> None:
 
 
 def test_it_ends_nothing_but_its_own(trial: Machine) -> None:
-    """Nobody else has a number there, and whoever started it may not be signalled."""
+    """No other process has a PID there, and the process that started it must not be signalled."""
     kill = "import os; os.kill({0}, 9)"
     with hold(trial) as session:
         assert session.evaluate("import os; result = [os.getpid(), os.getppid()]") == [2, 1]
@@ -351,10 +352,10 @@ def test_it_ends_nothing_but_its_own(trial: Machine) -> None:
         assert session.evaluate("import os; os.kill(os.getpid(), 0); result = 'may'") == "may"
 
 
-# ---------------------------------------------------------------------------- a layer is missing
+# ---------------------------------------------------------------------------- a missing layer
 
 LAYERS = [layer for layer in WITHOUT if layer]
-FREED = {  # what each layer alone keeps from it
+FREED = {  # what only this layer refuses
     "user namespaces": "import os; os.chmod('/home/alice/notes/n', 0o644); result = 'may'",
     "Landlock": "import os; os.kill(1, 0); result = 'may'",
     "seccomp": "import socket; socket.socket(socket.AF_UNIX); result = 'may'",
@@ -438,7 +439,7 @@ def test_limits_hold(trial: Machine) -> None:
         assert "2 calls in 60 s" in session.read_line()
 
 
-# ---------------------------------------------------------------------------- how it ends
+# ---------------------------------------------------------------------------- end
 
 
 @pytest.mark.parametrize(
@@ -460,7 +461,7 @@ def test_it_exits_as_the_server_did(trial: Machine, code: str, status: int) -> N
 
 @only_in_test_all("second-order: an agent that starts it without standard streams")
 def test_streams_that_are_closed_are_nobody_elses(trial: Machine) -> None:
-    """What is opened next would have their numbers."""
+    """Descriptors that are opened next would have their numbers."""
     say = shlex.quote("echo told >&2; echo not a message")
     trial.as_root(unit(f"exec {RUN} -- sh -c {say} <&- >&- 2>&-"))
     assert "told" in trial.as_root(unit(f"exec {RUN} -- sh -c {say} <&- >&-")).err
@@ -502,7 +503,7 @@ DAEMON = "from tests.system.guest import outliving; result = outliving.become_da
     ],
 )
 def test_however_it_ends_nothing_is_left(trial: Machine, way: str, without: str) -> None:
-    """Daemons end too: the fixture looks."""
+    """Daemons end too: the fixture checks."""
     options = "--allow-degraded" if without else ""
     if way == "left":
         argv = f"{RUN} {options} {PROBE_COMMAND}".split()

@@ -1,4 +1,4 @@
-"""A machine on which alice tries servers with `mcpwrap run`, as README.md says."""
+"""Machine on which alice tries servers with `mcpwrap run`, as README.md describes."""
 
 import shlex
 import shutil
@@ -14,7 +14,7 @@ from tests.system.bed.session import Session
 TOP = Path(__file__).resolve().parents[3]
 RUN = "/home/alice/venv/bin/mcpwrap run"
 PROBE_COMMAND = "python3 /opt/probe.py"
-# What takes a layer from a machine, for one command: settings of its unit, or a command before it.
+# How to take a layer from a machine, for one command: settings of its unit, or a command before it.
 WITHOUT = {
     "": ("", ""),
     "user namespaces": ("-p RestrictNamespaces=yes", ""),
@@ -22,13 +22,13 @@ WITHOUT = {
         "-p SystemCallFilter=~landlock_create_ruleset -p SystemCallErrorNumber=ENOSYS",
         "",
     ),
-    "seccomp": ("", "setarch i686"),  # numbers of system calls that we do not know
+    "seccomp": ("", "setarch i686"),  # numbers of unknown system calls
 }
 
 
 @contextmanager
 def booted(suite: str) -> Iterator[Connected]:
-    """Boot a machine on the internet, where alice has a checkout and types what README.md says."""
+    """Boot a machine on the internet, where alice has a checkout and types README.md's commands."""
     with installed.trial_machine(suite) as machine:
         machine.add_person("alice")
         for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -44,7 +44,7 @@ def booted(suite: str) -> Iterator[Connected]:
 
 
 def unit(command: str, settings: str = "") -> str:
-    """Return how root runs a command line as alice, in a unit that ends none of its processes."""
+    """Return root's command to run one as alice, in a unit that ends none of its processes."""
     where = "--uid=alice --working-directory=/home/alice/project -E HOME=/home/alice"
     how = f"systemd-run --quiet --wait --pipe --collect -p KillMode=process {where} {settings}"
     return f"{how} sh -c {shlex.quote(command)}"
@@ -58,7 +58,7 @@ def hold(machine: Machine, options: str = "", *, before: str = "", without: str 
 
 
 def run(machine: Machine, command: str, *, status: int = 0, without: str = "") -> Done:
-    """Run a command line of `mcpwrap run`, whose agent says nothing, without a layer."""
+    """Run a command line of `mcpwrap run`, whose agent sends nothing, without a layer."""
     settings, before = WITHOUT[without]
     line = unit(f"exec {before} {RUN} {command}", settings)
     return machine.as_root(f"{line} < /dev/null", status=status)

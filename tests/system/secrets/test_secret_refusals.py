@@ -29,7 +29,7 @@ def put_file(machine: Machine, path: str, text: str) -> None:
 
 # ------------------------------------------------------------------------------ at rest
 def edited(text: str, field: str, change: Callable[[str], str]) -> str:
-    """Return a record in which one field is another; an honest change would give the same text."""
+    """Return a record with one field changed; an honest change would give the same text."""
     record = json.loads(text)
     assert text == json.dumps(record, separators=(",", ":")) + "\n"
     kind = type(record[field])
@@ -43,7 +43,7 @@ def bit_of_text(value: str) -> str:
 
 
 def bit_of_hex(at: float) -> Callable[[str], str]:
-    """Return what flips one bit of the bytes that a text has in hexadecimal; 1.0 is the last."""
+    """Return a function that flips one bit of a text's bytes in hexadecimal; 1.0 is the last."""
 
     def change(value: str) -> str:
         raw = bytearray.fromhex(value)
@@ -60,7 +60,7 @@ def one_less(value: str) -> str:
 CHANGED = "it was changed, or sealed for something else"
 NO_SECRET = "it is not a sealed secret, or it is cut off"
 AT_REST = [
-    # what is changed in TOKEN's file, how, and the reason that is given
+    # the change in TOKEN's file, how it is made, and the reason in the refusal
     ("format", lambda t: edited(t, "format", bit_of_text), "written by another version"),
     ("name", lambda t: edited(t, "name", bit_of_text), "its file is for TOKEN of vaulv"),
     ("key", lambda t: edited(t, "key", bit_of_text), "its file is for TOKEL of vault"),
@@ -129,7 +129,7 @@ def test_a_file_that_others_can_read_opens_for_nobody(machine: Machine, path: st
 
 
 def relabelled(text: str, as_text: str) -> str:
-    """Return a sealed secret that says of itself what another says."""
+    """Return a sealed secret with the identity of another."""
     return (
         json.dumps(
             {**json.loads(as_text), "ciphertext": json.loads(text)["ciphertext"]},
@@ -233,7 +233,7 @@ ExecStartPre=+/usr/bin/nsenter --target=1 --mount -- {FORGE} forge carry_out []
 """
 Step = tuple[str, dict[str, Any]]
 Plan = list[Step]
-HONEST: Step = ("give", {})  # of itself, in place of what the mint gave
+HONEST: Step = ("give", {})  # of itself, in place of the mint's files
 REPLAY_CAPABILITY: Step = ("replay", {"file": "capability"})
 REPLAY_BUNDLE: Step = ("replay", {"file": "bundle"})
 SEALED_ELSE = "the secret [A-Z]+ was sealed for another server or start"
@@ -261,7 +261,7 @@ def flipped_byte(file: str, field: str, at: float) -> Plan:
     return given("flip_byte", file=file, field=field, at=at)
 
 
-# What is done to what root gave, and the reason that is told. These by the start it was for.
+# The change of root's files, and the reason in the refusal. These by the start it was for.
 HANDED_OVER: list[tuple[str, Plan, str]] = [
     (
         "no capability",
@@ -303,7 +303,7 @@ HANDED_OVER: list[tuple[str, Plan, str]] = [
         "the secrets cannot be read: No such file",
     ),
 ]
-# And these in what it says.
+# And these by their content.
 GIVEN: list[tuple[str, Plan, str]] = [
     (
         "expired bundle",
@@ -372,7 +372,7 @@ def rows(table: list[tuple[str, Plan, str]]) -> list[Any]:
 
 @contextmanager
 def forging(machine: Machine) -> Iterator[Callable[..., None]]:
-    """Let a program change what the next starts of `vault` are given."""
+    """Let a program change the files for the next starts of `vault`."""
     machine.write(PLAN, "[]")
     if not machine.path(DROP_IN).exists():  # it stays until the end of the file
         machine.write(DROP_IN, FORGED)
@@ -411,7 +411,7 @@ def test_what_root_gave_is_taken_whole_or_not_at_all(
 
 
 def test_what_root_gave_is_taken_as_it_is(machine: Machine) -> None:
-    """The twin: where nothing is changed after it was given, the server has its secrets."""
+    """The twin: if nothing is changed after the mint, the server has its secrets."""
     assert vault.gives(machine, "vault", TOKEN)  # of the mint itself
     with forging(machine) as give:
         give(HONEST)
@@ -429,7 +429,7 @@ def test_the_start_that_it_names_is_what_refuses_a_replay(machine: Machine) -> N
 
 
 def reloaded_with(machine: Machine, bundle: str) -> str:
-    """Put a bundle there, tell the wrapper that runs, and return what its next session has."""
+    """Put a bundle there, notify the running wrapper, and return its next session's secrets."""
     put_bundle = "install -m 644 /dev/stdin /run/mcpwrap/bundle/vault/bundle"
     machine.as_root(put_bundle, stdin=bundle)
     pid = machine.show("mcpwrap@vault", "MainPID")["MainPID"]
@@ -490,12 +490,12 @@ def test_a_reload_seals_nothing_for_a_start_of_an_earlier_version(machine: Machi
     assert "minted by an earlier version of mcpwrap" in told
     assert "`sudo mcpwrap restart vault`" in told
     assert machine.read("/run/mcpwrap/bundle/vault/bundle") == before
-    assert vault.gives(machine, "vault", TOKEN)  # what runs goes on
+    assert vault.gives(machine, "vault", TOKEN)  # a running session continues
     machine.as_root("mcpwrap restart vault && systemctl reload mcpwrap@vault")
 
 
 def test_no_refusal_has_left_a_value_behind(machine: Machine) -> None:
-    """The last of this file: what all of the others have left on the machine."""
+    """The last of this file: what all the others have left on the machine."""
     values = [TOKEN, KEY, OTHERS, NEW, vault.FILE.splitlines()[0]]
     assert vault.gives(machine, "vault", TOKEN)
     with machine.session("vault") as session:

@@ -23,7 +23,7 @@ SAME_KIND = only_in_test_all("row of the same kind: another verb, or another for
 
 
 def listed(machine: Machine) -> dict[tuple[str, str], dict[str, object]]:
-    """Return what anybody may see, by server and key."""
+    """Return the output for any account, by server and key."""
     rows = json.loads(machine.as_user("alice", "mcpwrap secret list --json").out)
     return {(row["name"], row["key"]): row for row in rows}
 
@@ -33,7 +33,7 @@ def version(machine: Machine, name: str = "vault", key: str = "TOKEN") -> object
 
 
 def on_disk(machine: Machine) -> str:
-    """Return all that root keeps about secrets, as it is."""
+    """Return all of root's files about secrets, as they are."""
     return machine.look(
         f"sha256sum {STORE} {SETTINGS} $(find /var/lib/mcpwrap/sealed -type f | sort)"
     )
@@ -218,7 +218,7 @@ def test_only_a_purge_forgets_the_secrets_of_a_server_that_is_gone(machine: Mach
     assert "TOKEN.sealed" in machine.look(f"ls {folder}")
     machine.configure(vault.CONFIG)
     machine.apply()
-    assert vault.gives(machine, "other", OTHERS)  # it came back, and so did its value
+    assert vault.gives(machine, "other", OTHERS)  # it was added again, and its value is back
     machine.configure(without)
     assert "forget the secrets of other" in machine.as_root("mcpwrap apply --purge").out
     machine.as_root(f"ls {folder}", status=2)
@@ -253,7 +253,7 @@ def test_a_new_store_key_seals_all_values_anew(machine: Machine) -> None:
     expect_all_values(machine)
 
 
-# What a command does is the release's affair; how files are written is ours.
+# The actions of a command depend on the release; how files are written is our own code.
 KILLED_AT = {
     "bookworm": {kill_at_syscall.FORK: 3, "rename": 7},
     "trixie": {kill_at_syscall.FORK: 3},
@@ -366,7 +366,7 @@ def test_a_backup_opens_on_another_machine_with_the_recovery_key(
 
 
 # ----------------------------------------------------------------------------- a full disk
-VERBS = {  # and what each is given on standard input
+VERBS = {  # and the standard input of each
     "secret set vault TOKEN": NEW,
     "secret set vault ANOTHER": NEW,
     "secret rotate vault TOKEN": NEW,
@@ -391,9 +391,9 @@ ROOTS = "/var/lib/mcpwrap"
 def test_on_a_full_disk_nothing_is_changed_and_nothing_left(
     machine: Machine, kind: str, verbs: list[str]
 ) -> None:
-    """And when there is room again the same commands do what they say."""
+    """And when there is room again the same commands succeed."""
     everything = f"find {ROOTS} -xdev -type f ! -name '.fill*' -exec sha256sum {{}} + | sort"
-    machine.as_root("systemctl stop 'mcpwrap@*.service'")  # one that runs has what was set before
+    machine.as_root("systemctl stop 'mcpwrap@*.service'")  # a running one has the earlier value
     machine.write("/root/both.env", f"TOKEN={NEW}\nKEY={NEW}\n", mode=0o600)
     with small_disk.under(machine, ROOTS, kind):
         small_disk.fill(machine, ROOTS)
@@ -415,7 +415,7 @@ def test_on_a_full_disk_nothing_is_changed_and_nothing_left(
 
 
 def test_what_a_command_that_was_killed_left_goes_with_the_next_apply(machine: Machine) -> None:
-    """But not while the lock is held under which a program may be writing it."""
+    """But not while a lock is held under which a program may be writing it."""
     left = [
         "/var/lib/mcpwrap/.gate.json.new",
         "/var/lib/mcpwrap/.secrets.json.new",

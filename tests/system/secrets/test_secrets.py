@@ -46,7 +46,7 @@ def test_a_real_server_says_its_environment_without_the_value(machine: Machine) 
 
 
 def lines_said(machine: Machine, form: str) -> list[str]:
-    """Return what arrives at the agent: on stdout whole and cut, and the same on stderr."""
+    """Return the data that reaches the agent: on stdout whole and cut, and the same on stderr."""
     with machine.session("straight") as session:
         session.ask(
             f"from tests.system.guest.secret_server import write_token; write_token({form!r})"
@@ -68,7 +68,7 @@ def test_what_a_server_writes_has_no_value_in_it(machine: Machine, form: str) ->
 
 @only_in_test_all("mutation twin: shows that every form was really written")
 def test_the_redactor_is_what_takes_it_out(machine: Machine) -> None:
-    """Without it each form arrives as it was written: so each was really said."""
+    """Without it each form arrives as it was written: so each was really sent."""
     check = "        if not self._marker_by_form:\n            return chunk\n"
     with machine.patched("core/secrets/redact", check, "        return chunk\n"):
         for form in FORMS:
@@ -78,7 +78,7 @@ def test_the_redactor_is_what_takes_it_out(machine: Machine) -> None:
 
 
 def test_nobody_finds_the_value_but_root(machine: Machine) -> None:
-    """One search for all who could look. It finds the decoy wherever that is, and for root more."""
+    """One search by each account that could find it: the decoy everywhere; root, more."""
     x = base64.b64encode(b"x" + DECOY.encode()).decode()
     machine.write("/opt/decoy", f"somewhere in the middle {x} of a line\n")
     machine.as_root("logger -t decoy --file /dev/stdin", stdin=DECOY.encode().hex())
@@ -97,7 +97,7 @@ def test_nobody_finds_the_value_but_root(machine: Machine) -> None:
         assert "/opt/decoy" in found[3]
     environ = [f"/proc/{pid}/environ"]
     assert by_root[:2] == [environ, environ]
-    assert by_root[2]  # the file of its session, in the place that it alone sees
+    assert by_root[2]  # the file of its session, in the place that only it sees
     assert all(place.startswith("/proc/") and "/secrets/FILE" in place for place in by_root[2])
     journal = [place for place in by_root[3] if place.startswith("journalctl ")]
     assert journal  # so it is searched
@@ -107,7 +107,7 @@ def test_nobody_finds_the_value_but_root(machine: Machine) -> None:
 
 
 def test_the_keys_to_a_start_are_for_root_alone(machine: Machine) -> None:
-    """Not even the server that was started with them gets at them, once it runs."""
+    """Not even the server that was started with them can read them, once it runs."""
     paths = [
         "/run/mcpwrap/mint/vault",
         "/run/mcpwrap/bundle/vault/bundle",
@@ -155,7 +155,7 @@ def test_a_value_is_rotated_while_its_server_runs(machine: Machine) -> None:
         rotate(machine, new)
         with machine.session("vault") as after:
             assert vault.has(after, new)
-            assert vault.has(before, TOKEN)  # it keeps what it was started with
+            assert vault.has(before, TOKEN)  # it keeps the value that it was started with
             assert machine.show("mcpwrap@vault", "MainPID") == supervisor
             expect_closed(before)
             left, found = vault.places_of(machine, TOKEN, new)

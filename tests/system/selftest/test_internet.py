@@ -1,6 +1,6 @@
-"""Self-test of the bed's internet: all that egress stories look at is there, and is recorded.
+"""Self-test of the bed's internet: everything that egress stories use is there, and is recorded.
 
-From machines without mcpwrap, so that a refusal elsewhere means something.
+From machines without mcpwrap, so that a refusal elsewhere is significant.
 """
 
 import json
@@ -63,7 +63,7 @@ def test_one_host_speaks_http2(machine: Machine, internet: Internet) -> None:
 
 def test_events_and_messages_come_while_they_are_sent(machine: Machine, internet: Internet) -> None:
     came = machine.call("internet_client", "events", 3, pace.promised(0.3))
-    assert came[0][1] < came[-1][0]  # the first had come before the last was sent
+    assert came[0][1] < came[-1][0]  # the first had arrived before the last was sent
     assert machine.call("internet_client", "websocket") == ["101", "hello"]
     assert [request.path for request in internet.requests()][-1] == "/ws"
 
@@ -128,7 +128,7 @@ def test_the_resolver_has_an_address_of_either_family(machine: Machine, internet
     machine.as_root("getent ahostsv4 a.cdn.test")
     machine.write("/etc/resolv.conf", usual)
     machine.as_root("getent ahostsv4 a.cdn.test")
-    # Once each: a query that is not answered at once may be sent again.
+    # Once each: a query that is not answered at once may be repeated.
     assert list(dict.fromkeys(internet.queries())) == [
         Query("a.cdn.test", "A", "2001:db8:1::2"),
         Query("a.cdn.test", "A", "192.0.2.2"),

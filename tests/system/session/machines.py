@@ -20,8 +20,8 @@ PROFILES = [
 ]
 STUBS = "'^/usr/bin/python3 -ISE .*mcpwrap-connect'"
 
-# Servers that may take little; one that ends soon when it is idle; one that two accounts share;
-# three that send back what they get, by the gate, without it, and with a redactor.
+# Servers with small limits; one that ends soon when it is idle; one that two accounts share; three
+# that send back their input, by the gate, without it, and with a redactor.
 BOUNDED = (
     a_server(
         "greedy", 'limits = { memory = "160M", tasks = 20, sessions = 4 }\nidle_exit = "never"'
@@ -97,7 +97,7 @@ def bounded(suite: str) -> Iterator[Machine]:
 
 @contextmanager
 def of_profile(suite: str, profile: Profile) -> Iterator[Machine]:
-    """Boot a machine of this profile with the probe, a server that does not heed its end, and cat.
+    """Boot a machine of this profile with the probe, a server that ignores its end, and cat.
 
     The profile decides how a session's processes are ended.
     """
@@ -130,12 +130,12 @@ def await_no_place(machine: Machine, name: str) -> None:
 
 
 def tried_until_held_back(machine: Machine, name: str, connect: str, why: str) -> list[str]:
-    """Ask for a server that cannot be started until the gate no longer tries; return the errors.
+    """Request a server that cannot be started until the gate no longer tries; return the errors.
 
-    Each says `why`, and that with which the gate holds the server back is the last.
+    Each contains `why`, and the last is the one with which the gate refuses the server.
     """
     errors, starts = [""], 0
-    while "next try in" not in errors[-1]:  # on a busy host a try may come when the wait is over
+    while "next try in" not in errors[-1]:  # on a busy host a retry may come when the wait is over
         starts = starts_of(machine, name)
         errors.append(machine.as_user("alice", connect, status=70).err)
         assert why in errors[-1]

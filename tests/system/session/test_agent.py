@@ -34,7 +34,7 @@ def test_the_handshake_era_works_whole(machine: Machine, stderr: str) -> None:
     assert set(seen["tools"]) >= TOOLS
     assert seen["echo"] == "Echo: hello"
     assert seen["progress"] == [[1, 3], [2, 3], [3, 3]]
-    assert "say something" in seen["sampled"]  # the server asked the agent
+    assert "say something" in seen["sampled"]  # the server sent a request to the agent
     assert "a sample" in seen["sample"]
     assert "Please provide inputs" in seen["elicited"]
     assert "file:///home/alice" in seen["roots"]

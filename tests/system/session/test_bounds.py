@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 
 FULL = "the session has filled its home and temporary folder of 256 MiB"
 TOO_MANY = "the session has used up its 20 processes and threads"
-TAKES = {  # the function of guest/greed.py, and what the agent is told
+TAKES = {  # the function of guest/greed.py, and the agent's error
     "processes": ("fork", TOO_MANY),
     "threads": ("make_threads", TOO_MANY),
     "memory": ("eat", "the sessions of greedy have used up their 640 MiB together"),
@@ -36,7 +36,7 @@ def be_greedy(session: Session, function: str) -> None:
 
 
 def latencies_s(session: Session, greedy: Session) -> list[float]:
-    """Ask one session over and over until the other has ended; return how long answers took."""
+    """Call one session over and over until the other has ended; return how long answers took."""
     took = []
     give_up_at = time.monotonic() + pace.WAIT_S
     while greedy.process.poll() is None and time.monotonic() < give_up_at:
@@ -61,7 +61,7 @@ def test_who_takes_too_much_is_ended_and_told_why(machine: Machine, what: str) -
         assert (status, why in err) == (137, True), err
         kept = "import os; result = open(os.environ['TMPDIR'] + '/mine').read()"
         assert other.evaluate(kept) == "kept"
-        # The wrapper's own bound counts those that were killed until the kernel has buried them.
+        # The wrapper's own limit counts killed processes until the kernel has reaped them.
         assert other.call("greed", "run_a_program", pace.WAIT_S) == 0
         print(f"{what}: p99 of the other session {took[int(len(took) * 0.99)] * 1000:.1f} ms")
         assert took[int(len(took) * 0.99)] < pace.promised(2.0)
@@ -76,7 +76,7 @@ def test_the_look_at_the_bounds_is_what_ends_a_session(machine: Machine) -> None
         machine.patched("as_wrapper/supervisor", look, "if why := '':"),
         machine.session("greedy") as session,
     ):
-        looks_s = 3.0  # the supervisor looks once a second
+        looks_s = 3.0  # the supervisor checks once a second
         assert session.call("greed", "start_threads", 40, looks_s) > 40
         session.ask("import os; os._exit(0)")
         assert session.close()[0] == 0
@@ -89,7 +89,7 @@ def test_a_server_at_its_bound_is_left_alone(machine: Machine) -> None:
     with machine.session("greedy") as session:
         assert session.call("greed", "start_threads", 19) == 20
         session.evaluate(write)
-        with machine.session("greedy") as greedy:  # the look that ends it is at all sessions
+        with machine.session("greedy") as greedy:  # the check that ends it is of all sessions
             be_greedy(greedy, "fork")
             with pytest.raises(EOFError, match=TOO_MANY):
                 greedy.told()
@@ -121,7 +121,7 @@ def test_one_agent_does_not_take_all_sessions(machine: Machine) -> None:
             assert "4 of 4 sessions are in use" in err
 
 
-# Which the gate passes on.
+# Which the gate forwards.
 _LOG = {"level": "info", "data": "x" * 999}
 A_MESSAGE = f'{{"jsonrpc":"2.0","method":"notifications/message","params":{json.dumps(_LOG)}}}\n'
 NOBODY_READS = {
@@ -132,7 +132,7 @@ NOBODY_READS = {
 
 @pytest.mark.parametrize("stream", NOBODY_READS)
 def test_a_flood_waits_for_its_reader_and_costs_nobody(machine: Machine, stream: str) -> None:
-    """The agent does not read: what lies in between is bounded, and the others are served."""
+    """The agent does not read: the data in between is bounded, and the others are served."""
     code = f"import sys\nwhile True: sys.{stream}.write({A_MESSAGE!r})"
     with machine.session("greedy") as other, contextlib.ExitStack() as stack:
         other.evaluate("result = 1")  # its stub is the older one, then
@@ -149,7 +149,7 @@ def test_a_flood_waits_for_its_reader_and_costs_nobody(machine: Machine, stream:
 
 
 def gate_memory_kib(machine: Machine) -> int:
-    """Return what the gate and its children have resident."""
+    """Return the resident memory of the gate and its children."""
     gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
     pids = f"{gate} $(pgrep -P {gate})"
     sum_up = "awk '/VmRSS/ { sum += $2 } END { print sum }'"
@@ -174,7 +174,7 @@ def test_what_the_last_session_left_in_tmp_is_gone(machine: Machine) -> None:
             assert "left" not in names
 
 
-# ------------------------------------------------------------------------------ what lasts
+# ------------------------------------------------------------------------------ persistent folders
 STATE, CACHE = "/var/lib/mcpwrap/state/keeper", "/var/cache/mcpwrap/keeper"
 MIB = 1 << 20
 KNOCK = "mcpwrap-connect keeper </dev/null"
@@ -186,7 +186,7 @@ def written(folder: str, size: int, name: str = "big") -> str:
 
 @pytest.fixture
 def keeper(machine: Machine) -> Iterator[Machine]:
-    """Leave nothing of what the server keeps to the next story."""
+    """Leave none of the server's persistent files to the next story."""
     yield machine
     machine.as_root(f"rm -rf {STATE}/* {CACHE}/*")
 
@@ -201,7 +201,7 @@ SAME = only_in_test_all("the same of another folder")
 def test_a_server_that_keeps_too_much_is_ended_and_told_why(
     keeper: Machine, what: str, folder: str, mib: int
 ) -> None:
-    """All its sessions: nobody can tell which of them wrote it. Root makes room."""
+    """All its sessions: it is not known which of them wrote it. Root makes room."""
     machine = keeper
     why = f"its {what}, {folder}, has more than {mib} MiB in it (limits, {what})"
     with machine.session("keeper") as other, machine.session("keeper") as session:
@@ -249,7 +249,7 @@ def test_a_tree_that_hides_what_it_holds_is_too_much(keeper: Machine, code: str,
 
 
 def test_a_server_cannot_fill_the_disk_with_what_it_has_removed(machine: Machine) -> None:
-    """No count sees a file without a name: the file system does, and has its room again."""
+    """No count includes a file without a name: the file system does, and frees its space later."""
     machine.as_user("alice", KNOCK)
     stop = "systemctl stop mcpwrap@keeper"
     machine.as_root(stop)
@@ -281,7 +281,7 @@ def test_direct_is_the_agents_own_descriptors(machine: Machine) -> None:
         gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
         (child,) = machine.look(f"pgrep -P {gate}").split()
         held = machine.look(f"ls -l /proc/{child}/fd")
-        assert inode(links[0]) not in held  # the gate has let go of them
+        assert inode(links[0]) not in held  # the gate has passed them on
         assert inode(links[1]) not in held
         assert inode(links[2]) in held  # stderr comes sanitised, as always
         machine.as_root(f"kill -KILL {machines.stub_of(machine)}")

@@ -1,4 +1,4 @@
-"""Conformance: the official suite finds of a server behind the gate the same as of it alone."""
+"""Conformance: the official suite finds the same for a server behind the gate as alone."""
 
 import json
 import shlex
@@ -35,10 +35,10 @@ rules:
   - {name: others, method: "*", action: allow}
 """
 HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
-# So many checks succeed of which the suite demands all: those of nothing but stdin and stdout.
+# This many checks succeed, of those that the suite requires: all that need only stdin and stdout.
 SUCCEED = {"2025-11-25": 73, "2026-07-28": 147}
-# The server knows nothing of tasks, and fails; the gate says of one it has not seen, as the suite
-# wants it, that there is none.
+# The server does not have tasks, and fails; the gate answers for one it has not seen, as the suite
+# wants it, that it does not exist.
 OTHERS: dict[str, set[str]] = {
     "2025-11-25": set(),
     "2026-07-28": {"tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602"},
@@ -64,7 +64,7 @@ STAGE = with_suite
 def run_suite(
     machine: Machine, port: int, command: list[str], runs: dict[str, list[str]] = RUNS
 ) -> Found:
-    """Run the suite as an agent that starts this command, and return what it found."""
+    """Run the suite as an agent that starts this command, and return its findings."""
     argv = ["env", "PYTHONPATH=/opt/bed", "python3", "-m", "tests.system.guest.conformance.suite"]
     argv += [str(port), json.dumps(runs), *command]
     found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
@@ -73,7 +73,7 @@ def run_suite(
 
 @pytest.fixture(scope="module")
 def direct(stage: Machine) -> Found:
-    """Return what the suite finds of the server itself."""
+    """Return the suite's findings for the server itself."""
     return run_suite(stage, 18001, SERVER)
 
 
@@ -94,7 +94,7 @@ def test_behind_the_gate_it_is_the_same(machine: Machine, direct: Found) -> None
 
 
 def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
-    """So the suite sees what the gate does."""
+    """So the suite notices the gate's effect."""
     machine.write("/etc/mcpwrap/policy.yaml", HIDING)
     machine.as_root("systemctl reload mcpwrap-gate")
     call = "tools-call-simple-text"

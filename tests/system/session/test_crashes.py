@@ -21,7 +21,7 @@ from tests.system.tools import soak
 
 STAGE = machines.of_profile
 
-# On v1 systemd is told by nobody in a container that a unit's last process has ended, and waits.
+# On v1 systemd in a container is not notified that a unit's last process has ended, and waits.
 BY_V2 = pytest.mark.parametrize("stage", [Profile.BPF], indirect=True)
 PID_FILE = "/home/alice/stub.pid"
 
@@ -40,14 +40,14 @@ def stage(suite: str, request: pytest.FixtureRequest, lend: Callable[..., Any]) 
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    """Return the machine when nothing is left of the sessions before."""
+    """Return the machine when nothing is left of earlier sessions."""
     machine.await_end_of("probe")
     machine.await_idle_gate()
     return machine
 
 
 def killed(machine: Machine, victim: int, watched: list[int]) -> list[int]:
-    """Kill a process of a session; return which of the watched ones are there after 2 s."""
+    """Kill a process of a session; return which of the watched ones are left after 2 s."""
     within_s = pace.promised(2.0)
     left: list[int] = machine.call("kill_watch", "kill_and_watch", victim, watched, within_s)
     return left
@@ -61,7 +61,7 @@ def groups_of(machine: Machine) -> list[str]:
 
 
 def pid_of(machine: Machine, who: str) -> int:
-    """Return the process that is to be killed."""
+    """Return the process to kill."""
     if who in {"mcpwrap-gate", "mcpwrap@probe"}:
         return int(machine.show(f"{who}.service", "MainPID")["MainPID"])
     if who == "gate's child":
@@ -94,16 +94,16 @@ def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -
             assert killed(machine, victim, watched) == []
             if not ends_all:
                 assert other.evaluate("result = 'alive'") == "alive"
-                machine.await_pids("probe", lambda pids: pids == others)  # what clears up has ended
+                machine.await_pids("probe", lambda pids: pids == others)  # cleanup is done
             other.close()
     if who == "mcpwrap@probe" and machine.profile is Profile.V1:
-        # On cgroup v1 nobody tells a systemd in a container that a control group is empty.
+        # On cgroup v1 a systemd in a container is not notified that a control group is empty.
         machine.await_admission("probe")
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
 
 
 IGNORE_TERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-# Nothing is written and no end of its input heeded until another line comes.
+# Nothing is written and no end of its input noticed until another line comes.
 SILENT = "import sys, time\nif not sys.stdin.readline(): time.sleep(45)\nresult = 'at last'"
 
 
@@ -116,8 +116,8 @@ SILENT = "import sys, time\nif not sys.stdin.readline(): time.sleep(45)\nresult 
     ],
 )
 def test_an_agent_killed_during_a_silent_call_frees_its_slot(machine: Machine, server: str) -> None:
-    """Its stub lives on, and its server heeds neither the end of its input nor SIGTERM."""
-    with machine.session(server) as other:  # the twin: an agent that lives has its answer
+    """Its stub lives on, and its server ignores the end of its input and SIGTERM."""
+    with machine.session(server) as other:  # the twin: a live agent gets its answer
         other.evaluate("result = 1")
         others, kept = set(machine.pids(server)), rows(machine)
         other.ask(SILENT)
@@ -140,7 +140,7 @@ def test_an_agent_that_closes_its_input_alone_is_still_answered(machine: Machine
         assert "after the end" in answered.out
 
 
-BACK_S = 1.5  # under agents that call without pause; 3 s is the promise on a machine that is full
+BACK_S = 1.5  # under agents that call without pause; 3 s is the promise on a fully loaded machine
 UNDER_LOAD = 4
 
 
@@ -171,9 +171,9 @@ def test_a_restart_that_is_put_off_would_be_noticed(machine: Machine) -> None:
 
 @only_in_test_all("mutation twin: shows that the test notices processes that are left")
 def test_without_its_control_group_a_session_would_be_left(machine: Machine) -> None:
-    """The mechanism taken away: a supervisor that ends the server's own process and no more."""
+    """The mechanism taken away: a supervisor that ends only the server's own process."""
     kill = "        self._kill()\n        with suppress"
-    machine.announce("mcpwrap@probe.service")  # systemd is left with what the group did not end
+    machine.announce("mcpwrap@probe.service")  # systemd ends what the group did not
     with machine.patched(
         "linux/isolation/cgroup", kill, "        return True\n        with suppress"
     ):
@@ -190,7 +190,7 @@ CRASH = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
 
 
 def test_a_server_that_crashes_leaves_no_request_open(machine: Machine) -> None:
-    """Each is answered before the agent's stream ends, and written down; the next session works."""
+    """Each is answered before the agent's stream ends, and recorded; the next session works."""
     ended = "The server ended before it answered: killed by signal 11 (SIGSEGV)."
     show = "mcpwrap audit show --decision unanswered --server probe --json"
     before = machine.as_root(show).out.splitlines()
@@ -211,7 +211,7 @@ def test_a_server_that_crashes_leaves_no_request_open(machine: Machine) -> None:
     assert len(machine.as_root(show).out.splitlines()) == len(before) + 2
     with machine.session("probe") as session:
         assert session.evaluate("result = 'alive'") == "alive"
-    # The twin: an agent that has closed its side before is answered nothing.
+    # The twin: an agent that has closed its side before gets no answer.
     call = json.dumps(probe_call(f"import sys; sys.stdin.read(); {CRASH}"))
     crash = f"echo {shlex.quote(call)} | mcpwrap-connect probe"
     assert machine.as_user("alice", crash, status=139).out == ""
@@ -246,7 +246,7 @@ def test_an_operator_ends_one_session_and_no_other(machine: Machine) -> None:
 
 
 def test_a_failing_start_is_explained_and_held_back(boot: Callable[..., Machine]) -> None:
-    """The agent is told why each time; from the third on, the server is not started for a while."""
+    """The agent gets the reason each time; from the third on, starts are delayed for a while."""
     machine = boot()
     machine.configure(
         PROBE_SERVER.replace("inherits =", 'env = { A = "${TOKEN}" }\ninherits =')

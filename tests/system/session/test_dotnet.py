@@ -31,13 +31,13 @@ STAGE = with_dotnet
 
 
 def toured(machine: Machine, **how: Any) -> dict[str, Any]:
-    """Return what alice's agent sees of the server, with a tool that needs no network."""
+    """Return the agent's result from the server, with a tool that needs no network."""
     seen: dict[str, Any] = machine.agent("tool_tour", tool="docs_workloads", arguments={}, **how)
     return seen
 
 
 def test_a_dotnet_server_works(machine: Machine) -> None:
-    """In a wrapper and with `mcpwrap run` it is what it is without either."""
+    """In a wrapper and with `mcpwrap run` the result is the same as without either."""
     direct = toured(machine, command=FABRIC, args=ARGS)
     assert direct["version"] == "2025-11-25"
     assert {"docs_workloads", "docs_best-practices", "onelake_list_files"} <= set(direct["tools"])

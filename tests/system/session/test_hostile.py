@@ -77,7 +77,7 @@ def test_many_that_end_at_once_do_not_trip_over_each_other(machine: Machine) -> 
 
 
 def test_a_server_cannot_hide_its_group_from_its_end(machine: Machine) -> None:
-    """chmod(2) of what it owns is nothing that Landlock refuses."""
+    """Landlock does not refuse chmod(2) of files that it owns."""
     with opened(machine, 1) as (session,):
         assert session.call("supervisor_attacks", "hide_groups", 1) == "hidden"
         session.ask("from tests.system.guest.staying import leave_a_child; leave_a_child(3)")

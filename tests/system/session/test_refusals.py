@@ -45,7 +45,7 @@ def test_the_gate_says_why_not(
 
 
 def told(machine: Machine, user: str, name: str, status: int) -> str:
-    """Return the reason that a refused agent gets as an error; it stands on stderr too."""
+    """Return the reason that a refused agent gets as an error; it is on stderr too."""
     done = machine.as_user(user, f"mcpwrap-connect {name}", stdin=INITIALIZE, status=status)
     answer = json.loads(done.out)
     error = answer["error"]
@@ -116,7 +116,7 @@ def test_a_gate_and_a_wrapper_of_other_versions_say_what_to_restart(
         why = "the gate has version {} of the protocol, the wrapper version {}".format(*versions)
         assert told(machine, "alice", "probe", 70) == f"{why}: `sudo {fix}`"
         machine.as_root(fix)
-        machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the twin: done as it says
+        machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the twin: as instructed
     finally:
         machine.replace(HELLO, text)
         machine.as_root(f"{GATE_IS_UP}; {RESTART_GATE}; systemctl stop 'mcpwrap@*.service'")
@@ -134,7 +134,7 @@ def test_a_gate_that_is_down_is_said_at_once(machine: Machine) -> None:
         "alice", f"timeout {pace.promised(AT_ONCE_S)} mcpwrap-connect probe", status=69
     ).err
     assert "the gate does not answer" in err
-    machine.as_root("systemctl start mcpwrap-gate.socket")  # the service follows on first use
+    machine.as_root("systemctl start mcpwrap-gate.socket")  # the service starts at the first use
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
 
 
@@ -158,7 +158,7 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
 
 
 def test_a_wrapper_that_cannot_start_is_not_tried_for_ever(machine: Machine) -> None:
-    """Agents in a row, until one is held back; then it is mended, and works."""
+    """Agents in a row, until one is refused by the backoff; then the server is fixed, and works."""
     spec = "/var/lib/mcpwrap/servers/probe.json"
     machine.as_root(
         f"systemctl stop mcpwrap@probe.service; mv {spec} /tmp/spec; echo {{}} > {spec}"
@@ -176,7 +176,7 @@ def test_a_wrapper_that_cannot_start_is_not_tried_for_ever(machine: Machine) -> 
 
 @pytest.fixture(scope="module")
 def answers(stage: Machine) -> dict[str, str]:
-    """Return what the gate answers to each kind of descriptors and of hello, without the stub."""
+    """Return the gate's response to each kind of descriptors and of hello, without the stub."""
     found: dict[str, str] = stage.call("gate_socket", "answers", pace.WAIT_S, user="alice")
     return found
 
@@ -241,9 +241,9 @@ def test_one_who_knocks_and_runs_shuts_nobody_out(machine: Machine) -> None:
 def test_one_account_cannot_take_the_gate_from_the_others(machine: Machine) -> None:
     hold = f"exec {machine.guest_command('gate_socket', 'flood', pace.WAIT_S)}"
     with machine.session("", user="mallory", command=hold) as flood:
-        assert flood.read_line() == "72"  # of 200; 128 are held, each over that is told so
+        assert flood.read_line() == "72"  # of 200; 128 are held, each one over is refused
         machine.as_user("alice", "mcpwrap-connect probe </dev/null")
         flood.send({})
     assert machine.show("mcpwrap-gate.socket", "ActiveState")["ActiveState"] == "active"
     machine.await_idle_gate()
-    machine.as_user("mallory", "mcpwrap-connect probe", status=77)  # heard again
+    machine.as_user("mallory", "mcpwrap-connect probe", status=77)  # accepted again

@@ -1,4 +1,4 @@
-"""The official client is answered the same through the gate as by the server itself."""
+"""The official client gets the same answers through the gate as from the server itself."""
 
 import json
 import shlex
@@ -36,7 +36,7 @@ agents = ["alice"]
 workspace = ["{WORK}:rw"]
 protect = false
 """
-# The same commands, with what an agent that runs them itself would give them to write to.
+# The same commands, with the folders that an agent would give them if it ran them itself.
 DIRECT: dict[str, dict[str, Any]] = {
     "everything": {"command": ["/usr/bin/node", f"{NODE_MODULES}/server-everything/dist/index.js"]},
     "memory": {
@@ -55,7 +55,7 @@ DIRECT: dict[str, dict[str, Any]] = {
     "git": {"command": ["/opt/mcp/pypi/bin/mcp-server-git"]},
 }
 WRAPPED = {name: {"command": ["mcpwrap-connect", name]} for name in DIRECT}
-# All is asked for, and allowed: what the rules say is matched against every message.
+# Everything is requested, and allowed: the rules are matched against every message.
 POLICY = """
 version: 1
 default: block
@@ -71,7 +71,7 @@ results:
   - {name: short-others, method: "*", max_bytes: 1M, redact: [no such text]}
 """
 BLOCKING = "version: 1\nrules: [{name: r, server: time, tool: convert_time, action: %s}]\n"
-# What the tours find: files, and a repository with a change that is not committed.
+# Data for the tours: files, and a repository with a change that is not committed.
 PREPARE = f"""
 rm -rf {WORK}/* && cd {WORK} && mkdir files
 printf 'given' > files/given.txt
@@ -90,7 +90,7 @@ STEPS = {
 
 
 def set_out(machine: Machine, servers: dict[str, dict[str, Any]], *names: str) -> dict[str, Any]:
-    """Let alice's agent make tours, and return what it saw."""
+    """Let alice's agent make tours, and return the results."""
     machine.as_user("alice", PREPARE)
     given = {name: {"env": {}, **server} for name, server in servers.items()}
     tour = f"{BED_AT}/tests/system/guest/tours.py"
@@ -114,14 +114,14 @@ STAGE = touring
 
 
 def take(machine: Machine, policy: str) -> None:
-    """Put a policy into force; it has to be right."""
+    """Put a policy into force; it must be valid."""
     machine.write("/etc/mcpwrap/policy.yaml", policy)
     machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
 
 
 @pytest.fixture(scope="module")
 def direct(stage: Machine) -> dict[str, Any]:
-    """Return what the servers themselves answer."""
+    """Return the answers of the servers themselves."""
     return set_out(stage, DIRECT)
 
 
@@ -133,7 +133,7 @@ def direct(stage: Machine) -> dict[str, Any]:
     ],
 )
 def wrapped(stage: Machine, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return what comes through the gate, without a policy and with one that asks and allows."""
+    """Return the answers through the gate, without a policy and with one that asks and allows."""
     if request.param:
         take(stage, request.param)
     return set_out(stage, WRAPPED)
@@ -152,7 +152,7 @@ def test_each_value_is_the_same(
 
 
 def test_the_tours_saw_what_there_is(direct: dict[str, Any]) -> None:
-    """Or two that were refused everything would be the same."""
+    """Or two that refused everything would be the same."""
     seen = direct["everything"]
     steps = dict(seen["steps"])
     assert steps["progress of trigger-long-running-operation"] == [

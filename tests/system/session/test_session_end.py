@@ -132,7 +132,7 @@ def test_a_deep_tree_brings_nobody_down(machine: Machine) -> None:
     with machine.session("probe") as other:
         with machine.session("probe") as session:
             assert session.call("staying", "make_a_deep_tree", 3000) == "deep"
-        assert other.evaluate("result = 1") == 1  # the supervisor has cleared up, and lives
+        assert other.evaluate("result = 1") == 1  # the supervisor has cleaned up, and lives
 
 
 def test_a_server_that_floods_stderr_harms_nobody(machine: Machine) -> None:
@@ -140,4 +140,4 @@ def test_a_server_that_floods_stderr_harms_nobody(machine: Machine) -> None:
     with machine.session("probe") as session:
         session.ask(flood)
         _, err = session.close()
-    assert err == r"\x1b]52;c;ZXZpbA==\x07" * 100_000  # written out, so no terminal obeys it
+    assert err == r"\x1b]52;c;ZXZpbA==\x07" * 100_000  # escaped, so no terminal executes it

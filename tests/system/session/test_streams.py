@@ -37,7 +37,7 @@ WAITING = r"(\b[0-9]+/)?s-[0-9a-f]{16}"
 
 
 def traces(machine: Machine, name: str) -> dict[str, str]:
-    """Return all that a session could leave behind, counted or named."""
+    """Return everything that a session could leave behind, counted or named."""
     gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
     unit = f"mcpwrap@{name}.service"
     shown = machine.show(unit, "MainPID", "ControlGroup")
@@ -66,13 +66,14 @@ def test_the_removal_is_what_leaves_no_file(machine: Machine) -> None:
         assert traces(machine, "echo")["files"].count("N/s-ID/home") == 2
 
 
-# How many in each of the three ways: 500 in all. What one session leaves, a fifth of them show too.
+# How many in each of the three ways: 500 in all. A fifth of them would show a session's leftovers
+# too.
 SESSIONS = {"echo": 300, "straight": 100, "sealed": 100}
 SHARE = {"bookworm": 1, "trixie": 5}
 
 
 def nothing_is_left(machine: Machine, name: str, count: int) -> None:
-    """Hold so many sessions in a row, and then 16 at once; compare what is there after them."""
+    """Hold this many sessions in a row, and then 16 at once; compare the state after them."""
     machine.call("echo_agent", "sessions_in_a_row", name, 1, user="alice")
     before = settled(machine, name)
     in_a_row = machine.call("echo_agent", "sessions_in_a_row", name, count, user="alice")
@@ -84,7 +85,7 @@ def nothing_is_left(machine: Machine, name: str, count: int) -> None:
 
 
 def settled(machine: Machine, name: str) -> dict[str, str]:
-    """Return the traces when all that ends has ended."""
+    """Return the traces when all ending processes have ended."""
     machine.await_end_of(name)
     machines.await_no_place(machine, name)
     machine.await_idle_gate()
@@ -93,7 +94,7 @@ def settled(machine: Machine, name: str) -> dict[str, str]:
 
 @pytest.fixture
 def alone(machine: Machine) -> Machine:
-    """Stop the other wrappers: one that ends of being idle would take its files away meanwhile."""
+    """Stop the other wrappers: an idle one that ends would remove its files meanwhile."""
     machine.as_root("systemctl stop 'mcpwrap@*.service'")
     return machine
 
@@ -107,5 +108,5 @@ def test_after_500_sessions_nothing_is_left(alone: Machine) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_after_some_sessions_nothing_is_left(alone: Machine, name: str) -> None:
-    """What one session leaves, ten of them show."""
+    """Ten sessions show the leftovers of one."""
     nothing_is_left(alone, name, 10)

@@ -28,7 +28,7 @@ SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB [E-WRAPPER-
 
 
 def seen_by(result: VmResult) -> dict[str, Any]:
-    """Return what a story saw, which must have ended well."""
+    """Return the result of a story, which must have succeeded."""
     assert result.status == 0, result.output
     seen: dict[str, Any] = json.loads(result.output.splitlines()[-1])
     return seen
@@ -40,7 +40,7 @@ def complaints(result: VmResult) -> list[str]:
 
 
 def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
-    """The main ways, in the time that an emulated kernel needs for them."""
+    """The main cases, in the time that an emulated kernel needs for them."""
     call = ("limits_story", "play", ["processes", "memory"], pace.WAIT_S)
     result = call_in_vm("trixie", call, FILES)
     seen = seen_by(result)
@@ -60,7 +60,7 @@ def test_with_controllers_each_session_has_its_own_limits() -> None:
     assert seen["memory"] == [137, MEMORY, "kept"]
     assert seen["memory of a child"] == [137, MEMORY, "kept"]  # the whole session goes
     assert seen["/dev/shm"][:1] == [137]
-    assert seen["/dev/shm"][1] in {SHARED, MEMORY}  # what it wrote there is its memory too
+    assert seen["/dev/shm"][1] in {SHARED, MEMORY}  # its files there are its memory too
     assert seen["/dev/shm"][2] == "kept"
     assert seen["share of a processor"] < 0.7
     assert "for all sessions together" not in seen["status"]
@@ -70,7 +70,7 @@ def test_with_controllers_each_session_has_its_own_limits() -> None:
 
 @ON_ONE_RELEASE
 def test_alice_is_told_once_by_a_service_manager_of_her_own(boot: Callable[..., Machine]) -> None:
-    """A user's own service manager wants cgroup v2, or none of the host's; no controllers."""
+    """A user's own service manager needs cgroup v2, or none of the host's; no controllers."""
     machine = boot(Profile.BPF)
     machine.configure(SERVER)
     told_of_drift(machine.call("drift_story", "play", pace.WAIT_S))
@@ -86,7 +86,7 @@ def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
 
 def told_of_drift(seen: dict[str, Any]) -> None:
     print("failed looks:", *seen["failed looks"], sep="\n")
-    assert seen["enabled"] == ["disabled", "disabled"]  # nobody has it who did not ask for it
+    assert seen["enabled"] == ["disabled", "disabled"]  # it runs only for accounts that enabled it
     assert seen["when it is enabled"] == _told("a server is", "old (claude-code): raw")
     assert seen["is quiet of what is wrapped"]
     both = ("old (claude-code): raw", "added (claude-code): raw")
@@ -94,7 +94,7 @@ def told_of_drift(seen: dict[str, Any]) -> None:
     assert seen["in a new folder"] == _told("a server is", "other (cursor): raw")
     assert seen["in an extension"] == _told("a server is", "brought (gemini): raw")
     assert seen["shown"] == 4  # each once
-    assert seen["paths"] == ["active"] * 29  # none has failed of being busy
+    assert seen["paths"] == ["active"] * 29  # none has failed because of the load
     assert seen["paths when it is disabled"] == []
 
 

@@ -6,18 +6,18 @@ STUB = "/usr/bin/mcpwrap-connect"
 
 
 def quoted(name: str) -> str:
-    """Return a name with as few escapes as there may be."""
+    """Return a name with as few escapes as possible."""
     return json.dumps(name, ensure_ascii=False)
 
 
 def raw(name: str, *more: str) -> str:
-    """Return an entry that starts the probe, and what it has besides."""
+    """Return an entry that starts the probe, with these other keys."""
     args = json.dumps(["/opt/probe.py", *more])
     return f'{quoted(name)}: {{"command": "python3", "args": {args}, "timeout": 60}}'
 
 
 def ours(name: str, server: str) -> str:
-    """Return what that becomes."""
+    """Return its wrapped form."""
     return f'{quoted(name)}: {{"command": "{STUB}", "args": ["{server}"], "timeout": 60}}'
 
 

@@ -10,15 +10,15 @@ from tests.system.wrap.people import HOME
 
 
 class Seen(NamedTuple):
-    """One file or folder. Where only `owned` is the same, it was written anew."""
+    """One file or folder. If only `owned` is the same, it was written anew."""
 
     owned: tuple[str, int, int, int]  # type and mode, owner, group, names
-    content: str  # SHA-256 of it, or where a link leads
+    content: str  # SHA-256 of it, or the target of a link
     made: tuple[int, int]  # inode, time
 
 
 def seen(machine: Machine) -> dict[str, Seen]:
-    """Return all that is in alice's home, but for what mcpwrap keeps there."""
+    """Return everything in alice's home, but for mcpwrap's files there."""
     top = machine.path(HOME)
     found = {f"{HOME}/{path.relative_to(top)}": _one(path) for path in (top, *top.rglob("*"))}
     return {path: one for path, one in found.items() if "/.local" not in path}

@@ -1,4 +1,4 @@
-"""Machines of this room: with agents that people use, and with alice, who has sudo."""
+"""Machines of this room: with agents in common use, and with alice, who has sudo."""
 
 import shutil
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def without_mcpwrap(suite: str) -> Iterator[Machine]:
 
 
 def anew(machine: Machine, *, groups: str = "") -> Machine:
-    """Give alice an empty home and these groups alone, and root no server."""
+    """Give alice an empty home and only these groups, and root no server."""
     emptied.empty(machine)
     machine.as_root(
         f"pkill -KILL -u alice; find {HOME} -mindepth 1 -delete; usermod -G '{groups}' alice;"

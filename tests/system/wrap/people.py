@@ -8,6 +8,6 @@ UNWRAPS = [(r"\[y/N\]", "y")]
 
 
 def add_alice(machine: Machine) -> None:
-    """Make the account of somebody who may do everything by sudo."""
+    """Make an account that has every right by sudo."""
     machine.add_person("alice")
     machine.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)

@@ -1,4 +1,4 @@
-"""Agents that people use, each with a server of its own, as alice has them; without a network."""
+"""Agents in common use, each with a server of its own, as alice has them; without a network."""
 
 import json
 import secrets
@@ -12,7 +12,7 @@ SECRET = f"tok-{secrets.token_hex(16)}"
 EVERYTHING = f"{NODE_MODULES}/server-everything/dist/index.js"
 MEMORY = f"{NODE_MODULES}/server-memory/dist/index.js"
 TIME = "/opt/mcp/pypi/bin/mcp-server-time"
-PATIENCE_MS = int(pace.WAIT_S * 1000)  # of agents that can be told, with one server
+PATIENCE_MS = int(pace.WAIT_S * 1000)  # of agents that have such a setting, with one server
 LISTED_S = 1.6 * pace.WAIT_S  # less than the bed waits for a command
 
 
@@ -23,13 +23,13 @@ class Agent:
     name: str  # of a client of `mcpwrap wrap`, but for the Inspector
     file: str
     server: str
-    program: str  # what stands in the command line of the server, and in no other
+    program: str  # a text in the command line of the server, and in no other
     has_secret: bool
     add: str = ""  # its own command; otherwise the file is written by hand:
     text: str = ""
-    meanwhile: str = ""  # how it writes its file anew, with the server `other` besides
+    meanwhile: str = ""  # the command that rewrites its file, with the server `other` besides
     lists: str
-    healthy: str  # a line of what that prints
+    healthy: str  # a line of its output
 
 
 CLAUDE_CODE = Agent(
@@ -43,8 +43,8 @@ CLAUDE_CODE = Agent(
     lists=f"MCP_TIMEOUT={PATIENCE_MS} claude mcp list",
     healthy=r"^everything: .* - ✔ Connected$",
 )
-# It starts servers only in folders that somebody trusts; and itself once more, for more memory. It
-# would wait 5 s for a server: too few on a busy host.
+# It starts servers only in trusted folders; and itself once more, for more memory. It would wait 5
+# s for a server: too short on a busy host.
 GEMINI = Agent(
     name="gemini",
     file="/home/alice/.gemini/settings.json",
@@ -111,7 +111,7 @@ class Health:
 
 
 def health(machine: Machine, agent: Agent) -> Health:
-    """Ask an agent of alice's for the health of its servers."""
+    """Get the health of its servers from an agent of alice."""
     command = f"timeout {LISTED_S} env {agent.lists}"
     watched = ("watcher", "watch", "alice", command, agent.program, SECRET)
     status, said, seen = machine.call(*watched)
@@ -120,7 +120,7 @@ def health(machine: Machine, agent: Agent) -> Health:
 
 
 def set_up(machine: Machine, agent: Agent) -> None:
-    """Give an agent its server, by its own command where it has one that asks nothing."""
+    """Give an agent its server, by its own command if it has one without prompts."""
     if agent.add:
         machine.as_user("alice", agent.add)
     else:

@@ -18,7 +18,7 @@ FILES = {
     "shop/helper/.mcp.json": LISTED,
     "docs/gemini-extension.json": EXTENSION,
 }
-# What it prints as it starts in a folder that nobody has trusted is no matter of ours.
+# Its output at the start in a folder that is not trusted does not matter here.
 _GEMINI = "GEMINI_CLI_TRUST_WORKSPACE=true GEMINI_CLI_NO_RELAUNCH=true gemini"
 
 
@@ -30,7 +30,7 @@ class Plugin:
     id: str
     install: str
     path: str  # of the file with the server
-    off: tuple[str, object]  # what a person writes into which file
+    off: tuple[str, object]  # a person's text, and the file it goes to
 
 
 CLAUDE_CODE = Plugin(
@@ -66,7 +66,7 @@ def write(machine: Machine, path: str, content: object) -> None:
 
 
 def turn_off(machine: Machine, plugin: Plugin) -> None:
-    """Do what `mcpwrap clients` says about the server of a plugin."""
+    """Follow the output of `mcpwrap clients` about the server of a plugin."""
     path, settings = plugin.off
     assert isinstance(settings, dict)
     file = machine.path(path)

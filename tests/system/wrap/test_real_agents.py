@@ -33,7 +33,7 @@ def agents_machine(machine: Machine) -> Machine:
 
 
 def wrap(machine: Machine, agent: Agent) -> None:
-    """Let alice wrap the servers of an agent, and root say yes to those that are new."""
+    """Let alice wrap the servers of an agent, and root accept the new ones."""
     client = agent.name
     if agent is INSPECTOR:
         digest = hashlib.sha256(machine.path(agent.file).read_bytes()).hexdigest()
@@ -44,13 +44,13 @@ def wrap(machine: Machine, agent: Agent) -> None:
 
 
 def unwrap(machine: Machine, agent: Agent) -> None:
-    """Let alice turn back what she wrapped."""
+    """Let alice unwrap the servers."""
     status, shown = machine.typed(f"mcpwrap unwrap --file {agent.file}", UNWRAPS)
     assert status == 0, shown
 
 
 def assert_healthy(machine: Machine, agent: Agent, account: str) -> None:
-    """See that an agent finds its server healthy, and that this account runs it meanwhile."""
+    """Check that an agent finds its server healthy, and that this account runs it meanwhile."""
     found = real_agents.health(machine, agent)
     assert re.search(agent.healthy, found.said, re.MULTILINE), found.said
     assert found.servers == {(account, agent.has_secret)}
@@ -102,7 +102,7 @@ def test_what_an_agent_wrote_meanwhile_is_kept(agents_machine: Machine, agent: A
 
 @only_in_test_all("the twin of the bed: what the stories look for is not found when nothing runs")
 def test_an_agent_says_so_when_its_server_is_not_there(agents_machine: Machine) -> None:
-    """The twin: what is looked for would not be found, if nothing ran."""
+    """The twin: the searched process would not be found, if nothing ran."""
     machine = agents_machine
     real_agents.set_up(machine, CLAUDE_CODE)
     wrap(machine, CLAUDE_CODE)
@@ -127,14 +127,14 @@ DEFINITION = "/etc/mcpwrap/conf.d/memory.toml"
 
 
 def doctor_says(machine: Machine, path: str) -> tuple[str, str]:
-    """Return what the doctor finds of writing to a workspace of the server."""
+    """Return the doctor's findings about writing to a workspace of the server."""
     done = machine.as_root("mcpwrap doctor memory --json || true")
     [check] = [c for c in json.loads(done.out) if c["what"] == f"memory: write in {path}"]
     return check["state"], check["found"]
 
 
 def test_a_server_that_replaces_its_file_saves_it(agents_machine: Machine) -> None:
-    """By a temporary file and rename(2), so that the file alone would be no use to it."""
+    """By a temporary file and rename(2), so that access to the file alone would not suffice."""
     machine = agents_machine
     known = json.dumps({"type": "entity", **KNOWN})
     machine.as_user("alice", f"mkdir {FOLDER}; cat > {FOLDER}/memory.json", stdin=known)
@@ -150,7 +150,7 @@ def test_a_server_that_replaces_its_file_saves_it(agents_machine: Machine) -> No
     assert f"it may write all of {FOLDER}, which it needs to save" in shown
     assert doctor_says(machine, FOLDER) == ("good", "worked")
 
-    # With the file alone the server cannot save it. The doctor says so, and leaves it as it is.
+    # With the file alone the server cannot save it. The doctor reports it, and leaves it as it is.
     alone = machine.read(DEFINITION).replace(f"{FOLDER}:rw", f"{path}:rw")
     machine.write(DEFINITION, alone)
     machine.apply()

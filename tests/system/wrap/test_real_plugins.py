@@ -20,7 +20,7 @@ NOTIFY_SEND = f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> {SHOWN}\n"
 
 @pytest.fixture
 def agents_machine(machine: Machine) -> Machine:
-    """Lend a machine with a desktop that writes down what it shows, and with no plugin yet."""
+    """Lend a machine with a desktop that records its notifications, and without plugins."""
     machines.anew(machine, groups="mcpwrap")
     machine.write("/usr/bin/notify-send", NOTIFY_SEND, mode=0o755)
     real_plugins.put_files(machine)
@@ -39,7 +39,7 @@ def servers(machine: Machine, plugin: Plugin) -> list[tuple[str, dict[str, Any]]
 
 
 def told(machine: Machine) -> str:
-    """Return what the desktop shows of a look."""
+    """Return the notifications of one check."""
     machine.as_root(f"rm -f {SHOWN}")
     machine.as_user("alice", "mcpwrap clients --notify")
     return machine.look(f"cat {SHOWN} 2>/dev/null || true")

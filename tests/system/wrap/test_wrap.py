@@ -20,7 +20,7 @@ pytestmark = on_release("trixie")
 README = Path(__file__).parents[3] / "README.md"
 FILE = f"{HOME}/.cursor/mcp.json"
 TOKEN = f"tok-{secrets.token_hex(16)}"
-# Her own interpreter, and in it a server of PyPI's.
+# Her own interpreter, and in it a server from PyPI.
 TOOLS = f"""
 python3 -m venv ~/tools
 echo /opt/mcp/pypi/lib/python3.13/site-packages > ~/tools/lib/python3.13/site-packages/servers.pth
@@ -39,23 +39,23 @@ ENVIRONMENT = "import os; result = [os.environ['LEVEL'], os.getuid()]"
 
 @pytest.fixture(scope="module")
 def from_nothing(stage: Machine) -> list[tuple[str, int, str]]:
-    """Type what the README says, as alice whose agent has two servers; return how each went."""
+    """Type README's commands, as alice whose agent has two servers; return the outcome of each."""
     stage.as_user("alice", TOOLS)
     stage.as_user("alice", f"umask 077; cat > {FILE}", stdin=json.dumps(CONFIG, indent=2))
-    # `make deb` is what the bed has done.
+    # The bed has done the work of `make deb`.
     return [(line, *typed(stage, line)) for line in commands() if line != "make deb"]
 
 
 @pytest.fixture
 def installed(machine: Machine, from_nothing: list[tuple[str, int, str]]) -> Machine:
-    """Lend the machine on which all of that went well."""
+    """Lend the machine on which all of that succeeded."""
     assert all(status == 0 for _, status, _ in from_nothing), from_nothing
     return machine
 
 
 @pytest.fixture
 def fresh(installed: Machine) -> Machine:
-    """Lend the machine with servers that are wrapped."""
+    """Lend the machine with wrapped servers."""
     if not is_wrapped(installed):
         assert typed(installed, "mcpwrap wrap cursor")[0] == 0
     return installed
@@ -63,19 +63,19 @@ def fresh(installed: Machine) -> Machine:
 
 @pytest.fixture
 def raw(installed: Machine) -> Machine:
-    """Lend the machine with servers that were wrapped and are not."""
+    """Lend the machine with servers that were wrapped and are not now."""
     if is_wrapped(installed):
         assert typed(installed, "mcpwrap unwrap cursor", UNWRAPS)[0] == 0
     return installed
 
 
 def is_wrapped(machine: Machine) -> bool:
-    """Say whether the agent's servers are wrapped."""
+    """Return whether the agent's servers are wrapped."""
     return "mcpwrap-connect" in machine.read(FILE)
 
 
 def commands() -> list[str]:
-    """Return what the README says to type, from nothing to a server that is wrapped."""
+    """Return README's commands, from nothing to a wrapped server."""
     block = README.read_text().split("<!-- from nothing -->")[1].split("```")[1]
     lines = [line.partition("#")[0].strip() for line in block.splitlines()[1:]]
     return [line.replace("+deb12", "+deb13") for line in lines if line]
@@ -84,7 +84,7 @@ def commands() -> list[str]:
 def typed(
     machine: Machine, command: str, answers: list[tuple[str, str]] = ANSWERS
 ) -> tuple[int, str]:
-    """Type a command at a terminal of alice's, and answer what it asks."""
+    """Type a command at a terminal of alice's, and answer its prompts."""
     return machine.typed(command, answers)
 
 
@@ -114,7 +114,7 @@ def test_five_commands_from_nothing(
 
 
 def backup_of(machine: Machine) -> str:
-    """Return the one copy of the file as it was."""
+    """Return the one backup of the file."""
     (backup,) = machine.look(f"ls {HOME}/.local/state/mcpwrap/backup-*").split()
     return backup
 
@@ -165,7 +165,7 @@ def test_somebody_says_no_and_nothing_has_changed(raw: Machine) -> None:
 
 
 def test_a_machine_is_told_by_one_object_alone(raw: Machine) -> None:
-    """What root is asked and told goes to the terminal."""
+    """Root's questions and messages go to the terminal."""
     before = raw.path(FILE).read_bytes()
     more = {"mcpServers": {**ENTRIES, "more": {"command": "true"}}}
     raw.as_user("alice", f"cat > {FILE}", stdin=json.dumps(more))
@@ -189,7 +189,7 @@ def test_a_machine_is_told_by_one_object_alone(raw: Machine) -> None:
 
 @only_in_test_all("mutation twin: shows that the search above finds a value that is written")
 def test_with_secrets_taken_for_plain_values_they_would_be_everywhere(raw: Machine) -> None:
-    """What is looked for above is found, where the look at values is taken away."""
+    """The values searched above are found, if the check of values is taken away."""
     before, value = raw.read(FILE), f"tok-{secrets.token_hex(16)}"
     leaky = {"mcpServers": {"leaky": {**PROBE_ENTRY, "env": {"TOKEN": value}}}}
     raw.as_user("alice", f"cat > {FILE}", stdin=json.dumps(leaky))

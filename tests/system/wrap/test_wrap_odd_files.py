@@ -29,10 +29,10 @@ STAGE = machines.with_agents
 # Beside the tests of this file a layer is made, the first time.
 pytestmark = on_release("trixie")
 
-MAX_SHOWN_CHARS = 64 * 1024  # of 10 MB no more than where they change
+MAX_SHOWN_CHARS = 64 * 1024  # of 10 MB only the parts that change
 
 
-# Of what the README names a row each, and odd files that differ in kind; the others repeat these.
+# One row for each of README's cases, and odd files that differ in kind; the others repeat these.
 FAST = {"broken JSON", "a link", "read-only", "root's", "somebody else's", "a pipe"}
 FAST_ODD = {"Windows line ends", "a byte order mark", "names that are no accounts'"}
 
@@ -60,7 +60,7 @@ def machine(machine: Machine, fresh: Machine) -> Machine:
 
 
 def put(machine: Machine, file: str, content: bytes) -> None:
-    """Have a file written as alice writes it, and give it a mode of its own."""
+    """Write a file as alice writes it, with a mode of its own."""
     machine.as_user("alice", f"mkdir -p {Path(file).parent}; : > {file}; chmod 0640 {file}")
     machine.path(file).write_bytes(content)
 
@@ -80,14 +80,14 @@ def windsurf(machine: Machine) -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def plain(fresh: Machine) -> Done:
-    """Have a plain file wrapped, and its server accepted and applied by root."""
+    """Wrap a plain file, and have root accept and apply its server."""
     put(fresh, PLAIN.file, PLAIN.before)
     return wrap(fresh, "cursor", ANSWERS)
 
 
 @pytest.fixture(scope="module")
 def odd(fresh: Machine, plain: Done) -> Done:
-    """Have all odd files that can be wrapped at once, when the server of the plain one is there."""
+    """Wrap all odd files that can be wrapped at once, when the server of the plain one is there."""
     assert plain.status == 0, plain.shown
     for row in ODD:
         put(fresh, row.file, row.before)
@@ -115,7 +115,7 @@ def test_it_is_left_as_it_is_and_the_reason_is_said(windsurf: Machine, row: Refu
 
 
 def holds(machine: Machine, file: str, content: bytes) -> bool:
-    """Say whether a file has these bytes; of 10 MB pytest would look for each difference."""
+    """Return whether a file has these bytes; of 10 MB pytest would search for each difference."""
     return machine.path(file).read_bytes() == content
 
 
@@ -157,7 +157,7 @@ def test_a_plain_file_is_wrapped_and_comes_back(machine: Machine, plain: Done) -
 def test_what_is_left_alone_would_be_replaced(
     windsurf: Machine, plain: Done, which: str, mechanism: str, instead: str
 ) -> None:
-    """By the same probe, where the look at it is taken away; a server that root has is enough."""
+    """By the same probe, if the check of it is taken away; a server that root has is enough."""
     assert plain.status == 0, plain.shown
     (row,) = (row for row in REFUSED if row.about == which)
     put(windsurf, WINDSURF, row.content)
