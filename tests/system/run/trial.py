@@ -44,7 +44,7 @@ def booted(suite: str) -> Iterator[Connected]:
 
 
 def unit(command: str, settings: str = "") -> str:
-    """Return root's command to run one as alice, in a unit that ends none of its processes."""
+    """Return root's command that runs `command` as alice, in a unit that ends no process of it."""
     where = "--uid=alice --working-directory=/home/alice/project -E HOME=/home/alice"
     how = f"systemd-run --quiet --wait --pipe --collect -p KillMode=process {where} {settings}"
     return f"{how} sh -c {shlex.quote(command)}"
