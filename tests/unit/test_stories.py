@@ -44,7 +44,7 @@ def programs(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def is_program(text: str) -> bool:
-    """Say whether it can be one, with something in each place that is filled in later."""
+    """Return whether it parses as Python, with a value in each place that is filled in later."""
     try:
         body = ast.parse(textwrap.dedent(text.strip("\n")).replace("{}", "0")).body
     except SyntaxError:

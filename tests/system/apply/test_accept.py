@@ -510,7 +510,7 @@ def test_a_name_that_is_there_already_is_not_taken_over(machine: Machine) -> Non
 )
 def test_what_is_no_digest_is_refused(machine: Machine, digest: str) -> None:
     propose(machine, PROBED)
-    expect_refused(machine, digest, "is no SHA-256", command=f"mcpwrap accept '{digest}' {FILE}")
+    expect_refused(machine, digest, "is not a SHA-256", command=f"mcpwrap accept '{digest}' {FILE}")
 
 
 @ON_ONE_RELEASE

@@ -59,7 +59,7 @@ def test_an_agent_chooses_a_variable_of_no_kind_only_by_inherits_any(machine: Ma
     for command in ("mcpwrap plan", "mcpwrap apply"):
         err = machine.as_root(command, status=2).err
         assert "inherits[1]: NIX_LD is not of a kind that any agent may choose" in err
-        assert "write it in `inherits_any`" in err
+        assert "list it in `inherits_any`" in err
         assert "nothing was changed" in err
     env = "NIX_LD=/home/alice/ld.so TZ=Asia/Tokyo"
     for setting, has in (("inherits", {}), ("inherits_any", {"NIX_LD": "/home/alice/ld.so"})):

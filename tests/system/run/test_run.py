@@ -84,7 +84,7 @@ def test_a_filesystem_server_has_the_folders_that_were_given(
 def test_a_filesystem_server_finds_no_folder_that_was_not_given(trial: Machine) -> None:
     err = run(trial, f"-- {FILESYSTEM}", status=1).err
     assert "Cannot access directory /home/alice/notes" in err
-    assert "it had no network (`--network`), of your files only some (`--read`, `--write`)" in err
+    assert "it had no network (`--network`), only some of your files (`--read`, `--write`)" in err
 
 
 @only_in_test_all("second-order: one more server, with what the stories above have shown")

@@ -234,7 +234,7 @@ def test_the_address_may_be_pasted(there: World) -> None:
 
 @pytest.mark.parametrize("port", [0, 80, 65_536])
 def test_an_invalid_port_is_refused(there: World, port: int) -> None:
-    assert "no port" in why(there.log_in(begin=LoginStart(port=port)))
+    assert "port of the redirect is not valid" in why(there.log_in(begin=LoginStart(port=port)))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def at(fault: str, began_s: float, ended_s: float, victim: str = "", *, done: bo
         (at("kill gate", 102, 102, done=False), False),  # there was no gate to kill
         (at("kill supervisor", 102, 102, "memory"), True),
         (at("kill supervisor", 102, 102, "time"), False),  # another server
-        (at("kill squid", 102, 102), False),  # memory needs no way out
+        (at("kill squid", 102, 102), False),  # memory needs no network
         (at("kill listener", 102, 102), False),
         (at("reload policy", 102, 102), False),  # which may break nothing
         (at("stop gate", 95, 101), True),
@@ -66,7 +66,7 @@ def test_a_fault_explains_nothing_for_ever() -> None:
     ("outcome", "fault", "explains"),
     [
         ("silent", "stop gate", True),
-        ("silent", "kill gate", False),  # whoever is killed leaves no call without an answer
+        ("silent", "kill gate", False),  # a killed process leaves no call without an answer
         ("wrong", "stop gate", False),  # as what is blocked and was let through
     ],
 )
