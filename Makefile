@@ -25,9 +25,9 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, the site's l
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	$(PYTHON) -m tests.project.names
-	$(PYTHON) -m tests.project.wording
-	$(PYTHON) -m tests.project.how_to_pages
-	$(PYTHON) -m tests.project.site --quiet
+	$(PYTHON) -m tests.project.language.wording
+	$(PYTHON) -m tests.project.pages.how_to_pages
+	$(PYTHON) -m tests.project.pages.site --quiet
 	$(PYTHON) -m tests.system.tools.slow_stories
 
 unit: .venv/done  ## tests that need no privilege
@@ -52,16 +52,16 @@ map: .venv/done  ## print figures of rooms, names and imports, and draw docs/roo
 	@$(PYTHON) -m tests.project.map $(if $(TREE),--tree $(TREE))
 
 facts: .venv/done  ## list the figures, sources and code in the prose of AGAINST=COMMIT that this tree lacks
-	@$(PYTHON) -m tests.project.facts --against $(AGAINST)
+	@$(PYTHON) -m tests.project.language.facts --against $(AGAINST)
 
 error-changes: .venv/done  ## print fifty errors of AGAINST=COMMIT beside those of this tree, chosen by SEED=7
-	@$(PYTHON) -m tests.project.error_changes --against $(AGAINST) $(if $(SEED),--seed $(SEED))
+	@$(PYTHON) -m tests.project.pages.error_changes --against $(AGAINST) $(if $(SEED),--seed $(SEED))
 
 errors-page: .venv/done  ## write docs/mcpwrap-errors.7.rst from the errors in mcpwrap/ and docs/errors/
-	@$(PYTHON) -m tests.project.error_pages
+	@$(PYTHON) -m tests.project.pages.error_pages
 
 docs: .venv/done  ## build README, how-tos, manual and design as a site in dist/site, and check its links
-	@$(PYTHON) -m tests.project.site
+	@$(PYTHON) -m tests.project.pages.site
 
 mutants: .venv/done  ## remove one mechanism at a time, and check that the fast tier fails (root)
 	@$(PYTHON) -m tests.system.tools.mutants

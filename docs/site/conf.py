@@ -1,9 +1,9 @@
-"""Settings of Sphinx for `make docs`. tests/project/site.py copies the pages beside this file."""
+"""Settings of Sphinx for `make docs`. tests/project/pages/site.py copies the pages to build."""
 
 project = "mcpwrap"
 html_title = "mcpwrap"
 root_doc = "index"  # README.md
-extensions = ["myst_parser", "tests.project.manual_links"]
+extensions = ["myst_parser", "tests.project.pages.manual_links"]
 
 # Links of the pages are those of a forge: paths of files, and anchors of headings.
 myst_heading_anchors = 6

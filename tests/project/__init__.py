@@ -1,1 +1,1 @@
-"""Order of the project itself: the map of its rooms, and the rules for its names."""
+"""Order of the project itself: the map of its rooms, the rules for its names, language and pages."""

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.project import site
 from tests.project.imports import TOP
+from tests.project.pages import site
 from tests.system.approvals.browser import Browser, browser
 from tests.system.bed import installed, roots
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.project import prose
 from tests.project.imports import TOP
+from tests.project.language import prose
+from tests.project.language.prose import Text
 from tests.project.names import Breach
-from tests.project.prose import Text
 
 MAX_LINES = 6  # of a paragraph: one subject
 SHORT = ("README.md", "docs/how-to/")  # whose paragraphs are short

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import imports, prose, wording
-from tests.project.prose import Text
-from tests.project.wording import HEADING
+from tests.project import imports
+from tests.project.language import prose, wording
+from tests.project.language.prose import Text
+from tests.project.language.wording import HEADING
 
 GLOSSARY = f"""# Glossary
 

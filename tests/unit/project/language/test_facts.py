@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.project import facts
-from tests.project.facts import Fact
-from tests.project.prose import Text
+from tests.project.language import facts
+from tests.project.language.facts import Fact
+from tests.project.language.prose import Text
 
 
 @pytest.mark.parametrize(

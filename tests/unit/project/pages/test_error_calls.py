@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.project.error_calls import Message, Use, uses
+from tests.project.pages.error_calls import Message, Use, uses
 
 OTHER = {"mcpwrap/core/names.py": "MAX_CHARS = 24\nNO = 'not a name'"}
 HEAD = """

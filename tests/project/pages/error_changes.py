@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.project import facts
-from tests.project.error_calls import NAMED, PACKAGE, PROBLEM_AT
 from tests.project.imports import TOP
+from tests.project.language import facts
+from tests.project.pages.error_calls import NAMED, PACKAGE, PROBLEM_AT
 
 Pair = tuple["Error", "Error"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import how_to_pages
+from tests.project.pages import how_to_pages
 
 SECTIONS = "".join(f"## {section}\n\n" for section in how_to_pages.SECTIONS)
 PLAYED = "```sh\nmcpwrap status\n```\n\n```text\nNAME\n```\n"

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.project import site_links
 from tests.project.imports import TOP
+from tests.project.pages import site_links
 
 SITE = "dist/site"
-SETTINGS = Path(__file__).parents[2] / "docs/site"
+SETTINGS = Path(__file__).parents[3] / "docs/site"
 FIRST = "README.md"
 # Groups of the navigation. A page is in the first one that has it, any other page in the last.
 GROUPS = {

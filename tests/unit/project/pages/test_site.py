@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.site import groups, main, navigation, staged
+from tests.project.pages.site import groups, main, navigation, staged
 from tests.unit.project import trees
 
 MANUAL = """\

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.project.literals import Module, Texts, has_words, is_text
+from tests.project.pages.literals import Module, Texts, has_words, is_text
 
 PACKAGE = "mcpwrap"
 NAME = re.compile(r"E-[A-Z]+(?:-[A-Z0-9]+)+")

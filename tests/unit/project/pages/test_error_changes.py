@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import error_changes
-from tests.project.error_changes import Error
+from tests.project.pages import error_changes
+from tests.project.pages.error_changes import Error
 
 
 @pytest.mark.parametrize(

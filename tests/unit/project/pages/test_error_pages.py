@@ -7,10 +7,10 @@ import pytest
 from docutils.core import publish_string
 from docutils.writers import manpage
 
-from tests.project import error_calls, error_pages
-from tests.project.error_calls import Message, Use
-from tests.project.error_pages import Entry, Section, breaches, main, marked, page, section
 from tests.project.imports import TOP
+from tests.project.pages import error_calls, error_pages
+from tests.project.pages.error_calls import Message, Use
+from tests.project.pages.error_pages import Entry, Section, breaches, main, marked, page, section
 
 CATALOGUE = """\
 # Errors of hosts. More about them.

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.project import error_calls
-from tests.project.error_calls import NAME, Message, Use
 from tests.project.imports import TOP
 from tests.project.names import Breach
+from tests.project.pages import error_calls
+from tests.project.pages.error_calls import NAME, Message, Use
 
 PAGE = "docs/mcpwrap-errors.7.rst"
 CATALOGUE = "docs/errors"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.site_links import check
+from tests.project.pages.site_links import check
 
 OTHER = '<h1 id="here">Other</h1><a href="../index.html#top">back</a>'
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.project import prose
 from tests.project.imports import TOP
-from tests.project.prose import DOCUMENTS, Text
+from tests.project.language import prose
+from tests.project.language.prose import DOCUMENTS, Text
 
 UNITS = (
     r"ns|µs|us|ms|s|seconds?|min|minutes?|hours?|days?|weeks?|months?|years?|bytes?|[KMGT]i?B|[KMGT]|bits?|%"
