@@ -171,7 +171,10 @@ def drop_in(machine: Machine, unit: str, text: str) -> Iterator[None]:
 
 
 def reread(machine: Machine) -> None:
-    machine.as_root(f"systemctl daemon-reload; systemctl restart {MAIN}")
+    # reset-failed clears the count of starts too: the stories restart it more often than it allows.
+    machine.as_root(
+        f"systemctl daemon-reload; systemctl reset-failed {MAIN}; systemctl restart {MAIN}"
+    )
     await_rest(machine)
 
 
