@@ -172,7 +172,7 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
             "",
             "",
             f"not TOML: {error}",
-            "fix the syntax at that position; toml.io describes it",
+            "correct the syntax at that position; toml.io describes it",
             code="E-CONFIG-TOML",
         )
     except ValueError as error:  # a number of thousands of digits

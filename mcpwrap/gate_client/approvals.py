@@ -60,7 +60,10 @@ class ApprovalRefusedError(McpwrapError):
 _NAME_AND_FIX = {
     "gone": ("E-APPROVAL-NO-REQUEST", "`mcpwrap approvals list` shows the pending requests"),
     "not-you": ("E-APPROVAL-NOT-ALLOWED", "ask a member of the group mcpwrap-approvers"),
-    "proof": ("E-APPROVAL-PROOF", "give your password: `sudo mcpwrap approvals passwd` sets it"),
+    "proof": (
+        "E-APPROVAL-PROOF",
+        "give your password; `sudo mcpwrap approvals passwd USER` sets one",
+    ),
     "changed": ("E-APPROVAL-CHANGED", "look at it again with `mcpwrap approvals show`"),
     "late": ("E-APPROVAL-EXPIRED", "have the agent ask again"),
     "busy": ("E-APPROVAL-BUSY", "wait a moment, then retry"),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
-from mcpwrap.config.policy.parse import files_by_server
+from mcpwrap.config.policy.errors import PolicyError
+from mcpwrap.config.policy.parse import files_by_server, parse_policy
 from mcpwrap.core import names
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import UsageError
@@ -76,6 +77,7 @@ def notes() -> list[str]:
     not_there = {name: program_check.missing(server) for name, server in config.servers.items()}
     return [
         *vanished(),
+        *policy_errors(),
         *widened_boundaries.widenings_of(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
@@ -93,6 +95,19 @@ def vanished() -> list[str]:
         "read, or refuses sessions; restore it, or `sudo mcpwrap apply`, if that is intended"
         for name, files in observer.vanished_policies().items()
     ]
+
+
+def policy_errors() -> list[str]:
+    """Return a line if the policy of this machine has errors."""
+    try:
+        parse_policy(policy_files())
+    except PolicyError as error:
+        note = (
+            f"the policy has errors ({len(error.flaws)}), which `mcpwrap policy check` shows: "
+            "the gate keeps the policy that it has read, and at its next start refuses sessions"
+        )
+        return [note]
+    return []
 
 
 def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:

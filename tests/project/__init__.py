@@ -1,1 +1,1 @@
-"""Order of the project itself: the map of its rooms, the rules for its names, language and pages."""
+"""Order of the project itself: the map of its rooms; rules for names, language and pages."""

@@ -66,7 +66,7 @@ def time_of(text: str) -> float:
     except (ValueError, OverflowError) as error:
         raise UsageError(
             f"{text!a} is not a time",
-            where="mcpwrap",
+            where="--since, --until",
             fix="write 10m, 2h or 3d for so long ago, or 2026-01-31T12:00",
             code="E-USAGE-TIME",
         ) from error

@@ -151,7 +151,7 @@ def pattern(text: str) -> str:
     except PatternError as error:
         raise BadValueError(
             f"not a pattern of RE2: {error}",
-            "fix the pattern; RE2 has neither lookaround nor backreferences",
+            "correct the pattern; RE2 has neither lookaround nor backreferences",
             code="E-POLICY-REGEX",
         ) from error
     return text
