@@ -99,7 +99,7 @@ def expect_declared(
                     "nothing was changed",
                     where="standard input",
                     fix="give only secrets to which the proposal refers, as `${KEY}`",
-                    code="E-PROPOSAL-SECRET",
+                    code="E-PROPOSAL-SECRET-UNREFERENCED",
                 )
 
 
@@ -115,7 +115,7 @@ def expect_nobodys(names: Iterable[str], used: Collection[str]) -> None:
             "these names still exist; nothing was changed",
             where="mcpwrap accept",
             fix="delete those with `sudo mcpwrap apply --purge`, or propose another name",
-            code="E-PROPOSAL-NAME-TAKEN",
+            code="E-PROPOSAL-NAME-RETIRED",
         )
 
 
@@ -133,5 +133,5 @@ def _malformed(what: str) -> UsageError:
         f"its reader returned malformed output: {what}; nothing was changed",
         where=_NAME,
         fix="examine the file and who wrote it: it may be an attack on the reader",
-        code="E-PROPOSAL-MALFORMED",
+        code="E-PROPOSAL-READER",
     )

@@ -74,7 +74,7 @@ def secrets_for(servers: Mapping[str, Server]) -> Secrets:
             'is not of the form {"server": {"KEY": "value"}}; nothing was changed',
             where="standard input",
             fix="send what `mcpwrap wrap` writes; without secrets send nothing: `< /dev/null`",
-            code="E-PROPOSAL-SECRETS",
+            code="E-PROPOSAL-SECRETS-FORM",
         ) from None
     expect_declared(servers, found)
     for by_key in found.values():
@@ -118,5 +118,5 @@ def _decoded(untrusted: bytes) -> ProposalAnswer:
             "returned malformed output; nothing was changed",
             where=paths.PROPOSAL_PROGRAM,
             fix="read the file, and find out which account wrote it: it may be an attack",
-            code="E-PROPOSAL-MALFORMED",
+            code="E-PROPOSAL-READER",
         ) from None
