@@ -27,7 +27,7 @@ SO_TYPE, SO_RCVTIMEO, SO_SNDTIMEO, SO_DOMAIN, SOCK_STREAM = 3, 20, 21, 39, 1
 SIGTERM = 15
 
 NO_GATE = b"the gate does not answer: see `systemctl status mcpwrap-gate` [E-CONNECT-NO-GATE]"
-OTHER_VERSION = b"the gate has another version than this program [E-CONNECT-VERSION]"
+OTHER_VERSION = b"the gate has another version than this program [E-SESSION-VERSION]"
 HELP = b"""\
 usage: mcpwrap-connect NAME
 

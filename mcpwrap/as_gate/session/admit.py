@@ -103,6 +103,8 @@ def _handshake_failure(error: OSError | ValueError) -> str:
     """Return the reason of a failed handshake, with its name."""
     if isinstance(error, DescriptorError):
         return f"{error} [E-SESSION-DESCRIPTOR]"
+    if isinstance(error, session_socket.OtherVersionError):
+        return str(error)  # it has a name already
     return f"{error} [E-SESSION-HANDSHAKE]"
 
 

@@ -57,7 +57,7 @@ class LoginPeer:
         """
         if not select.select([self._reader], [], [], self._timeout_s)[0]:
             raise OAuthError(
-                f"no answer came within {self._timeout_s / 60:.0f} min [E-OAUTH-LOGIN-TIMEOUT]"
+                f"no answer came within {self._timeout_s / 60:.0f} min [E-LOGIN-TIMEOUT]"
             )
         return login_pipe.expect(self._reader.readline(login_pipe.MAX_LINE_BYTES), kind)
 

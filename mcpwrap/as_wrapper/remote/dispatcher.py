@@ -76,7 +76,7 @@ async def _relay(upstream: Upstream, output: line_io.LineWriter, fd: int) -> Rem
     except* BrokenPipeError:
         pass  # the agent has gone
     except* LineTooLongError:
-        why = RemoteError("The agent has sent a line of over 64 MiB [E-REMOTE-LINE-SIZE]")
+        why = RemoteError("The agent has sent a line of over 64 MiB [E-SESSION-LINE-TOO-LONG]")
     return why
 
 

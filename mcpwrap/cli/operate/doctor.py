@@ -232,7 +232,7 @@ def _program(server: Server) -> Iterator[Check]:
             yield warned(title, text, "install it where only root can write")
         else:
             fix = "`mcpwrap plan` shows what to do"
-            yield failed(title, f"{text} [E-DOCTOR-PROGRAM-WRITABLE]", fix)
+            yield failed(title, f"{text} [E-PROGRAM-WRITABLE]", fix)
     elif isinstance(server.runs, Local):
         yield good(title, "only root can change what it runs")
 

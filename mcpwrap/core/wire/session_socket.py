@@ -112,6 +112,10 @@ class ProtocolError(ValueError):
     """Packet that violates this protocol."""
 
 
+class OtherVersionError(ProtocolError):
+    """Hello of another version of the protocol. The message says what to restart."""
+
+
 def encode(packet: Packet) -> bytes:
     """Return the bytes of one packet."""
     match packet:
@@ -171,14 +175,15 @@ def decode_hello(protocol: Protocol, untrusted: bytes) -> tuple[str, dict[str, s
     """Return the subject and the environment of a hello.
 
     Raises:
-        ProtocolError: another protocol, another version of it, or not UTF-8.
+        OtherVersionError: another version of the protocol.
+        ProtocolError: another protocol, or not UTF-8.
     """
     magic, _, rest = untrusted.partition(b"\0")
     number = _MAGIC.fullmatch(magic)
     if number is None or not rest:
         raise ProtocolError("the first packet is not a hello of mcpwrap")
     if int(number[1]) != protocol:
-        raise ProtocolError(_other_version(int(number[1]), protocol))
+        raise OtherVersionError(_other_version(int(number[1]), protocol))
     subject, _, variables = rest.partition(b"\0")
     return _text(subject), decode_env(variables)
 
@@ -194,7 +199,10 @@ def _other_version(theirs: int, ours: Protocol) -> str:
             older = f"`{RESTART_GATE if theirs < ours else RESTART_WRAPPERS}`"
         case _:
             assert_never(ours)
-    return f"{peer} has version {theirs} of the protocol, {me} version {ours}: {older}"
+    return (
+        f"{peer} has version {theirs} of the protocol, {me} version {ours}: {older} "
+        "[E-SESSION-VERSION]"
+    )
 
 
 def decode_env(untrusted: bytes) -> dict[str, str]:

@@ -114,7 +114,7 @@ def test_a_gate_and_a_wrapper_of_other_versions_say_what_to_restart(
     try:
         machine.as_root(after)
         why = "the gate has version {} of the protocol, the wrapper version {}".format(*versions)
-        assert told(machine, "alice", "probe", 70) == f"{why}: `sudo {fix}`"
+        assert told(machine, "alice", "probe", 70) == f"{why}: `sudo {fix}` [E-SESSION-VERSION]"
         machine.as_root(fix)
         machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the twin: as instructed
     finally:
@@ -191,7 +191,7 @@ def test_only_two_streams_and_an_honest_hello_are_taken(answers: dict[str, str])
     } == set()
     assert answers["other protocol"] == (
         "!76 the program that connects has version 2 of the protocol, the gate version 1: "
-        "`sudo systemctl restart mcpwrap-gate.service` [E-SESSION-HANDSHAKE]"
+        "`sudo systemctl restart mcpwrap-gate.service` [E-SESSION-VERSION]"
     )
 
 

@@ -161,7 +161,7 @@ def test_a_request_is_answered_with_the_reason(gate: Gate, sent: bytes, ids: lis
     [
         (b'!78 no "such"\nserver \xff', 78, 'no "such"\nserver \ufffd'),
         (b"!70 the server cannot be started", 70, "the server cannot be started"),
-        (b"Zzz", 76, "the gate has another version than this program [E-CONNECT-VERSION]"),
+        (b"Zzz", 76, "the gate has another version than this program [E-SESSION-VERSION]"),
     ],
 )
 def test_a_reason_is_text_in_json(gate: Gate, packet: bytes, status: int, why: str) -> None:

@@ -249,7 +249,7 @@ async def test_a_line_without_end_ends_the_session(small: int) -> None:
                 "mcpwrap.core.protocol.framing.LineBuffer.__init__.__defaults__", (small,)
             )
             await alice.say(modern(1, text="x" * small))
-            why = "The agent has sent a line of over 64 MiB [E-REMOTE-LINE-SIZE]"
+            why = "The agent has sent a line of over 64 MiB [E-SESSION-LINE-TOO-LONG]"
             assert await alice.end() == why
 
 

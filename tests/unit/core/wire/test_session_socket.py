@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.session_socket import (
     QUERIES,
+    OtherVersionError,
     Packet,
     Protocol,
     ProtocolError,
@@ -161,9 +162,9 @@ def test_the_refusal_of_another_version_names_what_to_restart(
 ) -> None:
     gate = "`sudo systemctl restart mcpwrap-gate.service`"
     wrappers = "`sudo systemctl restart 'mcpwrap@*.service'`"
-    with pytest.raises(ProtocolError) as raised:
+    with pytest.raises(OtherVersionError) as raised:
         decode_hello(protocol, b"mcpwrap %d\x00git" % theirs)
-    assert str(raised.value) == why.format(gate=gate, wrappers=wrappers)
+    assert str(raised.value) == f"{why.format(gate=gate, wrappers=wrappers)} [E-SESSION-VERSION]"
 
 
 def test_the_gate_s_hello_to_a_wrapper_has_another_version_than_in_0_1_0() -> None:
