@@ -1,6 +1,7 @@
 """Errors that an operator can act on, and the exit statuses of `mcpwrap`."""
 
 import errno
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -89,6 +90,23 @@ def problem_lines(
     """Return the lines of an error: place, problem and name, further lines, fix."""
     first = f"{where}: {_named(problem, code)}"
     return [first, *(f"  {line}" for line in more), f"  fix: {fix}"]
+
+
+_NAMED = re.compile(r"(.+) \[(E-[A-Z]+(?:-[A-Z0-9]+)+)\]", re.DOTALL)
+
+
+def split_name(reason: str, *, code: str) -> tuple[str, str]:
+    """Return the problem and the name of a reason from another process.
+
+    The name is at its end, as in "… [E-OAUTH-DISCOVERY]"; `code` is for a reason without one.
+    """
+    found = _NAMED.fullmatch(reason)
+    return (found[1], found[2]) if found else (reason, code)
+
+
+def with_name(reason: str, *, code: str) -> str:
+    """Return a reason with exactly one name at its end: its own, else `code`."""
+    return _named(*split_name(reason, code=code))
 
 
 def _named(problem: str, code: str) -> str:

@@ -1,7 +1,6 @@
 """Client of a remote server's OAuth login program, through the gate, by two pipes."""
 
 import os
-import re
 import select
 import socket
 import time
@@ -10,14 +9,12 @@ from typing import Self, TypeVar
 
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import LoginFailed, LoginMessage, LoginProtocolError
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, split_name
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_SOCKET = "/run/mcpwrap/gate.sock"
 _ANSWER_S = 150.0  # the program asks several servers, each within 30
 _EXIT_REPORT_S = 2.0
-# A name at the end of a reason from the gate or the program, as in "… [E-OAUTH-DISCOVERY]".
-_NAMED = re.compile(r"(.+) \[(E-[A-Z]+(?:-[A-Z0-9]+)+)\]", re.DOTALL)
 T = TypeVar("T", bound=LoginMessage)
 
 
@@ -141,7 +138,6 @@ class LoginClient:
         return stderr.decode(errors="replace").strip() or "its program ended before it was done"
 
     def _failed(self, why: str) -> McpwrapError:
-        named = _NAMED.fullmatch(why)
-        problem, code = named.groups() if named else (why, "E-LOGIN-FAILED")
+        problem, code = split_name(why, code="E-LOGIN-FAILED")
         where, fix = f"server {self._name}", "fix the cause named above, then retry"
         return McpwrapError(problem, where=where, fix=fix, code=code)

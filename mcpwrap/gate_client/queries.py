@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.core.metrics import counters
 from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire import session_socket
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, split_name
 
 _GATE = "/run/mcpwrap/gate.sock"
 _MAX_CHARS = 16 * 1024 * 1024  # statistics of some ten thousand servers
@@ -45,18 +45,23 @@ def stats_text() -> Stats:
                 case session_socket.QueryResponse(piece):
                     text += piece
                 case session_socket.SessionRefused(_, why):
-                    raise McpwrapError(
-                        why,
-                        where="the gate",
-                        fix="run it as root, or as a member of adm or mcpwrap",
-                        code="E-STATS-REFUSED",
-                    )
+                    raise _refused(why)
                 case _:
                     raise session_socket.ProtocolError("the gate did not send the statistics")
     try:
         return counters.decode(text)
     except msgspec.MsgspecError as error:
         raise session_socket.ProtocolError("the gate sent incomplete statistics") from error
+
+
+def _refused(why: str) -> McpwrapError:
+    """Return the error for a refusal: of this account, or by a cause that has a name of its own."""
+    problem, code = split_name(why, code="E-STATS-REFUSED")
+    if code == "E-STATS-REFUSED":
+        fix = "run it as root, or as a member of adm or mcpwrap"
+    else:
+        fix = "fix the cause named above, then retry"
+    return McpwrapError(problem, where="the gate", fix=fix, code=code)
 
 
 @contextmanager

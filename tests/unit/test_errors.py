@@ -26,6 +26,21 @@ def test_the_name_follows_the_problem() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("is on fire", ("is on fire", "E-FIRE-HERE")),
+        ("is on fire [E-ROOF-LOST]", ("is on fire", "E-ROOF-LOST")),
+        ("one line\nanother [E-ROOF-2]", ("one line\nanother", "E-ROOF-2")),
+        ("[E-ROOF-LOST] is on fire", ("[E-ROOF-LOST] is on fire", "E-FIRE-HERE")),  # not its end
+        ("is on fire [E-]", ("is on fire [E-]", "E-FIRE-HERE")),  # not a name
+    ],
+)
+def test_a_reason_has_one_name(reason: str, expected: tuple[str, str]) -> None:
+    assert errors.split_name(reason, code="E-FIRE-HERE") == expected
+    assert errors.with_name(reason, code="E-FIRE-HERE") == "{} [{}]".format(*expected)
+
+
+@pytest.mark.parametrize(
     ("error", "said"),
     [
         (

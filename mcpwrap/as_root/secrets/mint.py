@@ -131,8 +131,7 @@ def _spec(name: str) -> ServerSpec:
 
 def _reason(error: McpwrapError) -> str:
     """Return the error in one line, as agents receive it."""
-    name = f" [{error.code}]" if error.code else ""
-    return f"{error.problem}; {error.fix}{name}"
+    return f"{error.problem}; {error.fix} [{error.code}]"
 
 
 def _capability_of_wrapper(name: str) -> Capability:
@@ -145,7 +144,7 @@ def _capability_of_wrapper(name: str) -> Capability:
         held = Capability(name=name, refused="it was minted by an earlier version of mcpwrap")
     if held.refused:
         raise McpwrapError(
-            f"the wrapper has no capability to seal for: {held.refused}",
+            f"the wrapper has no capability to seal for ({held.refused})",
             where=f"server {name}",
             fix=f"`sudo mcpwrap restart {name}`",
             code="E-SECRET-NO-CAPABILITY",

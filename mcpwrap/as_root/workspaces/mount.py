@@ -206,8 +206,7 @@ def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: 
 
 def _reason(error: McpwrapError) -> str:
     """Return the error in one line, as agents receive it."""
-    name = f" [{error.code}]" if error.code else ""
-    return f"{error.problem}; {error.fix}{name}"
+    return f"{error.problem}; {error.fix} [{error.code}]"
 
 
 def _make_homes(by_path: dict[str, IdmappedMount]) -> None:

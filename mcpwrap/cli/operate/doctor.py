@@ -26,6 +26,7 @@ from mcpwrap.errors import (
     EXIT_UNKNOWN,
     McpwrapError,
     UsageError,
+    with_name,
 )
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.executables.look import ExecutableScan
@@ -280,7 +281,8 @@ def _session(server: Server, agent: str) -> Check:
         return unknown(what, tried.line, _AGAIN)
     logs = f"`sudo mcpwrap logs {server.name}`"
     stub = f"`mcpwrap-connect {server.name}`, as {agent}, shows its standard error"
-    return failed(what, f"{tried.line} [E-DOCTOR-SESSION]", f"{logs}; {stub}")
+    # The stub's line has the name of a refusal at its end.
+    return failed(what, with_name(tried.line, code="E-DOCTOR-SESSION"), f"{logs}; {stub}")
 
 
 def _tried(server: Server, view: WrapperView, trial: _Trial) -> Check:
