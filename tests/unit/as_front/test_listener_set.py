@@ -128,7 +128,7 @@ from pathlib import Path
 from mcpwrap.as_front import reload
 from mcpwrap.as_front.endpoint import Ports
 
-reload._PATIENCE_S = float(sys.argv[3])
+reload._TIMEOUT_S = float(sys.argv[3])
 ports = Ports(dns={DNS}, tls={TLS}, proxy={PROXY})
 sys.exit(reload.reload(int(sys.argv[1]), Path(sys.argv[2]), ports))
 """
