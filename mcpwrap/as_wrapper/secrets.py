@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mcpwrap.core.secrets import capability as capabilities
 from mcpwrap.core.secrets.capability import CapabilityError, Secret
+from mcpwrap.errors import with_name
 from mcpwrap.linux import clocks
 
 BUNDLES = Path("/run/mcpwrap/bundle")
@@ -44,6 +45,8 @@ class Secrets:
                 held=self._held,
                 now=now,
             )
+        except CapabilityError as error:  # root's refusal has a name already
+            raise CapabilityError(with_name(str(error), code="E-WRAPPER-SECRETS")) from error
         except OSError as error:
             raise CapabilityError(
                 f"the secrets cannot be read: {error.strerror} [E-WRAPPER-SECRETS]"

@@ -10,11 +10,16 @@ _WORDS_BY_STATUS = {
     413: "does not accept a message of this size",
     429: "limits the rate of requests",
 }
-NO_ANSWER = "The connection to the remote server ended before its answer was complete"
+NO_ANSWER = (
+    "The connection to the remote server ended before its answer was complete "
+    "[E-REMOTE-DISCONNECTED]"
+)
 # Squid opens a tunnel before it looks up the other end, and reports errors inside it, without TLS.
-IN_PLAIN_TEXT = "The proxy cannot find the remote server, or the server does not use TLS"
-NOT_JSON = "The remote server's answer is not a message in JSON"
-TOO_LONG = "The remote server's answer is longer than 64 MiB"
+IN_PLAIN_TEXT = (
+    "The proxy cannot find the remote server, or the server does not use TLS [E-REMOTE-UNREACHABLE]"
+)
+NOT_JSON = "The remote server's answer is not a message in JSON [E-REMOTE-RESPONSE]"
+TOO_LONG = "The remote server's answer is longer than 64 MiB [E-REMOTE-RESPONSE-SIZE]"
 
 
 class RemoteError(Exception):
@@ -35,14 +40,16 @@ class SessionGoneError(RemoteError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The remote server has ended the session: the agent must begin a new one", status=404
+            "The remote server has ended the session: the agent must begin a new one "
+            "[E-REMOTE-SESSION-ENDED]",
+            status=404,
         )
 
 
 def refused(status: int, challenge: str = "") -> RemoteError:
     """Return the error for an HTTP status without a JSON-RPC message."""
     return RemoteError(
-        f"The remote server {_reaction(status)} (HTTP {_named(status)})",
+        f"The remote server {_reaction(status)} (HTTP {_named(status)}) [E-REMOTE-STATUS]",
         status=status,
         challenge=challenge,
     )
@@ -82,15 +89,20 @@ _WORDS_BY_VERIFY_CODE = {
 def bad_certificate(verify_code: int) -> RemoteError:
     """Return the error for a certificate, by OpenSSL's verification code."""
     words = _WORDS_BY_VERIFY_CODE.get(verify_code, f"cannot be verified (OpenSSL {verify_code})")
-    return RemoteError(f"The remote server's certificate {words}")
+    return RemoteError(f"The remote server's certificate {words} [E-REMOTE-CERTIFICATE]")
 
 
 def refused_by_proxy(status: int) -> RemoteError:
     """Return the error for the proxy's response to CONNECT."""
     if status == 403:
-        why = "The proxy does not allow this server to reach its URL: see `mcpwrap egress`"
+        why = (
+            "The proxy does not allow this server to reach its URL: see `mcpwrap egress` "
+            "[E-REMOTE-EGRESS]"
+        )
     elif status >= 500:
-        why = f"The proxy cannot reach the remote server (HTTP {_named(status)})"
+        text = f"The proxy cannot reach the remote server (HTTP {_named(status)})"
+        why = f"{text} [E-REMOTE-UNREACHABLE]"
     else:
-        why = f"The proxy refuses the connection (HTTP {_named(status)})"
+        text = f"The proxy refuses the connection (HTTP {_named(status)})"
+        why = f"{text} [E-REMOTE-UNREACHABLE]"
     return RemoteError(why)

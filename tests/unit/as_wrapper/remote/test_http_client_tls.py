@@ -102,7 +102,8 @@ async def test_a_certificate_that_does_not_verify_is_an_error(
             ) as alice,
         ):
             heard = await alice.ask(modern(1))
-        assert heard.get("error", {}).get("message", "").endswith(words)
+        message = heard.get("error", {}).get("message", "")
+        assert message.endswith(words and f"{words} [E-REMOTE-CERTIFICATE]")
         assert bool(there.seen) == (not words)
 
 
@@ -115,7 +116,7 @@ async def test_a_certificate_for_another_address_is_an_error(
         agent(there.url, verify=trusted(ca_file)) as alice,
     ):
         heard = await alice.ask(modern(1))
-        assert heard["error"]["message"].endswith("is for another address")
+        assert heard["error"]["message"].endswith("is for another address [E-REMOTE-CERTIFICATE]")
 
 
 @played
@@ -124,25 +125,28 @@ async def test_a_server_without_tls_is_an_error(ca_file: str) -> None:
         url = there.url.replace("http:", "https:")
         async with agent(url, verify=trusted(ca_file)) as alice:
             heard = await alice.ask(modern(1))
-            assert heard["error"]["message"].endswith("or the server does not use TLS")
+            words = "or the server does not use TLS [E-REMOTE-UNREACHABLE]"
+            assert heard["error"]["message"].endswith(words)
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "words", "name"),
     [
-        (403, "does not allow this server to reach its URL: see `mcpwrap egress`"),
-        (503, "cannot reach the remote server (HTTP 503 Service Unavailable)"),
-        (407, "refuses the connection (HTTP 407 Proxy Authentication Required)"),
+        (403, "does not allow this server to reach its URL: see `mcpwrap egress`", "EGRESS"),
+        (503, "cannot reach the remote server (HTTP 503 Service Unavailable)", "UNREACHABLE"),
+        (407, "refuses the connection (HTTP 407 Proxy Authentication Required)", "UNREACHABLE"),
     ],
 )
 @played
-async def test_what_the_proxy_refuses_is_an_error(status: int, words: str, ca_file: str) -> None:
+async def test_what_the_proxy_refuses_is_an_error(
+    status: int, words: str, name: str, ca_file: str
+) -> None:
     async with (
         proxy(0, status) as proxied,
         agent("https://mcp.example/", proxy=proxied.url, verify=trusted(ca_file)) as alice,
     ):
         heard = await alice.ask(modern(1))
-        assert heard["error"]["message"] == f"The proxy {words}"
+        assert heard["error"]["message"] == f"The proxy {words} [E-REMOTE-{name}]"
 
 
 @played

@@ -16,7 +16,7 @@ from mcpwrap.core.http import upstream_errors
 )
 def test_the_error_of_a_certificate(code: int, words: str) -> None:
     told = str(upstream_errors.bad_certificate(code))
-    assert told == f"The remote server's certificate {words}"
+    assert told == f"The remote server's certificate {words} [E-REMOTE-CERTIFICATE]"
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,5 @@ def test_the_error_of_a_certificate(code: int, words: str) -> None:
     [(101, "sends no message (HTTP 101 Switching Protocols)"), (0, "sends no message (HTTP 0)")],
 )
 def test_a_status_that_is_not_an_error(status: int, words: str) -> None:
-    assert str(upstream_errors.refused(status)) == f"The remote server {words}"
+    told = str(upstream_errors.refused(status))
+    assert told == f"The remote server {words} [E-REMOTE-STATUS]"
