@@ -185,7 +185,7 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
             "",
             "",
             "nested too deeply",
-            "no setting is deeper than `[mcp_servers.NAME.mcpwrap.limits]`",
+            "remove levels: `[mcp_servers.NAME.mcpwrap.limits]` is the deepest",
             code="E-CONFIG-TOML",
         )
     problems.append(problem)

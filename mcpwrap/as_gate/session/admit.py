@@ -245,7 +245,7 @@ def _login(variables: dict[str, str]) -> dict[str, str]:
 def _umask(agent: AgentIdentity, agent_pidfd: int) -> dict[str, str]:
     """Return the variable by which the wrapper receives the agent's umask, as its stub has it.
 
-    A listener has not its agent's umask, and a login reaches no server.
+    A listener does not have its agent's umask, and a login does not reach a server.
     """
     if agent.door != "stub":
         return {}

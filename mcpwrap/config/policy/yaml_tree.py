@@ -105,7 +105,7 @@ class _Builder:
             self._end(
                 event,
                 f"nested over {MAX_DEPTH} levels deep",
-                "no rule needs that",
+                "remove levels: no rule has as many",
                 code="E-POLICY-YAML-FEATURE",
             )
         mark = _mark(self._file, event.start_mark)

@@ -59,7 +59,7 @@ def session_files(folder: Path, epochs: int | None = None) -> list[SessionFile]:
         raise UsageError(
             "there is no audit yet",
             where=str(folder),
-            fix="it begins with the first session",
+            fix="open a session, with which it begins",
             code="E-AUDIT-NO-RECORDS",
         )
     found = []
