@@ -69,7 +69,7 @@ async def answer(request: web.Request, session: LoginSession, viewer: Viewer) ->
             raise
         # The fields for another call are not kept for this one.
         kept = None if error.reason == "changed" else form
-        return await _one(request, call, kept, error.problem, responses.status_of(error))
+        return await _one(request, call, kept, error.named_problem, responses.status_of(error))
     session.notice = f"{call.pending.target}: {done.text}"
     session.notice_at_s = request.app[STATE].clock()
     return responses.redirect_to("/")

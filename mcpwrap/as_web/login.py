@@ -29,7 +29,7 @@ async def log_in(request: web.Request) -> web.Response:
         await request.app[STATE].gate.login(credentials.user, credentials.password)
     except McpwrapError as error:
         status = responses.status_of(error)
-        return _page(request, credentials.call, error.problem, error.fix, status=status)
+        return _page(request, credentials.call, error.named_problem, error.fix, status=status)
     return await _open_session(request, credentials)
 
 

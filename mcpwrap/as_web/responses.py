@@ -60,7 +60,7 @@ def note(request: web.Request, why: str) -> None:
 
 def refused(request: web.Request, error: McpwrapError) -> web.Response:
     """Return a page with the refusal of the gate, or why it cannot be reached."""
-    return problem(request, status_of(error), error.problem, error.fix)
+    return problem(request, status_of(error), error.named_problem, error.fix)
 
 
 def status_of(error: McpwrapError) -> int:
