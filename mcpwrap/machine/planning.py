@@ -144,5 +144,5 @@ def _expect_squid(config: Config) -> None:
             f"`egress` needs {missing[0]}, which does not exist; nothing was changed",
             where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
             fix=f"`apt install {_PACKAGE_BY_PATH[missing[0]]}`",
-            code="E-EGRESS-NO-SQUID",
+            code="E-EGRESS-NOT-INSTALLED",
         )

@@ -86,14 +86,14 @@ def _landlock() -> Check:
 
 def _squid() -> Check:
     if not Path(SQUID).exists():
-        text = f"{SQUID} does not exist [E-EGRESS-NO-SQUID]"
+        text = f"{SQUID} does not exist [E-EGRESS-NOT-INSTALLED]"
         return failed("Squid", text, "`apt install squid-openssl`")
     output = run(SQUID, "-v")
     found = re.search(r"Version (\d+)\.(\d+)", output)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     number = ".".join(map(str, version))
     if "--with-openssl" not in output:
-        text = f"{number} is built without OpenSSL [E-EGRESS-NO-SQUID]"
+        text = f"{number} is built without OpenSSL [E-EGRESS-NOT-INSTALLED]"
         return failed("Squid", text, "`apt install squid-openssl`")
     if version < _OLDEST_SQUID:
         return warned("Squid", f"{number} has known vulnerabilities", "upgrade to 5.7 or later")
