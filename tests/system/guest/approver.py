@@ -49,7 +49,7 @@ def shown(question: str) -> Any:
 
 
 def decide(*, verdict: str, **more: Any) -> str:
-    """Answer; return the gate's response, or the code of its refusal."""
+    """Answer; return the gate's response, or the reason of its refusal."""
     for name, kind in (("scope", Scope), ("channel", Channel), ("proof", Proof)):
         if name in more:
             more[name] = kind(more[name])
@@ -60,7 +60,7 @@ def decide(*, verdict: str, **more: Any) -> str:
         with ApprovalConnection() as door:
             return door.decide(DecideRequest(verdict=Verdict(verdict), **more)).text
     except McpwrapError as error:
-        return f"refused: {getattr(error, 'code', error)}"
+        return f"refused: {getattr(error, 'reason', error)}"
 
 
 def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) -> str:

@@ -527,7 +527,7 @@ REFUSALS = [  # the command that makes it, the folder, and the output of `apply`
     (
         "install -d -o mallory /home/mallory/p",
         "/home/mallory/p:ro",
-        "belongs to mallory, who is no",
+        "belongs to mallory, which is not an agent",
     ),
     ("install -d /home/alice/roots", "/home/alice/roots:ro", "to root, which is not an agent"),
     ("true", "/home/alice:ro", "is the home of alice: with it the server would"),
