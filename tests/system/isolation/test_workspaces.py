@@ -529,7 +529,7 @@ REFUSALS = [  # the command that makes it, the folder, and the output of `apply`
         "/home/mallory/p:ro",
         "belongs to mallory, which is not an agent",
     ),
-    ("install -d /home/alice/roots", "/home/alice/roots:ro", "to root, which is not an agent"),
+    ("install -d /home/alice/roots", "/home/alice/roots:ro", "belongs to root, which is not an"),
     ("true", "/home/alice:ro", "is the home of alice: with it the server would"),
     ("true", "/home:ro", "belongs to root, which is not an agent"),
     ("ln -sfn /home/alice/other /home/alice/ln", "/home/alice/ln:ro", "is behind a symbolic link"),

@@ -366,7 +366,8 @@ FREED = {  # what only this layer refuses
 def test_a_missing_layer_is_an_error(trial: Machine, layer: str) -> None:
     done = run(trial, f"-- {PROBE_COMMAND}", without=layer, status=69)
     assert f"{layer}: not available on this machine: " in done.err
-    assert "nothing was started\n  fix: `--allow-degraded` does without" in done.err
+    fix = "with `--allow-degraded` it starts nevertheless, but "
+    assert f"nothing was started [E-RUN-MISSING-LAYER]\n  fix: {fix}" in done.err
 
 
 @pytest.mark.parametrize(

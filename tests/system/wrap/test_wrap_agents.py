@@ -56,7 +56,7 @@ def test_all_agents_there_and_back(machine: Machine) -> None:
     status, shown = machine.typed("mcpwrap wrap --all", ANSWERS)
     assert status == 1  # some are left, and the output has the reason
     assert "s3cr3t" not in shown.replace("/srv/s3cr3t.db", "")  # a name in an argument
-    missing = sorted(set(re.findall("`sudo (mcpwrap secret set [^`]*)`", shown)))
+    missing = sorted(set(re.findall("no value yet: `sudo (mcpwrap secret set [^`]*)`", shown)))
     machine.as_root("".join(f"printf n0t-in-the-file | {line} || exit\n" for line in missing))
     status, shown = machine.typed("mcpwrap wrap --all", ANSWERS)
     wrapped, after = contents(machine), states(machine)
