@@ -48,8 +48,14 @@ def test_a_reason_has_one_name(reason: str, expected: tuple[str, str]) -> None:
             "/a: No space; so [E-FILE-NO-ROOM]\n  fix: make room",
         ),
         (OSError(errno.EDQUOT, "Quota", "/a"), "/a: Quota; so [E-FILE-NO-ROOM]\n  fix: make room"),
-        (OSError(errno.EROFS, "Read-only", "/a"), "/a: Read-only; so [E-FILE-ACCESS]\n  fix: fix"),
-        (OSError("odd"), "mcpwrap: odd; so [E-FILE-ACCESS]\n  fix: fix"),  # no file, no errno
+        (
+            OSError(errno.EROFS, "Read-only", "/a"),
+            "/a: Read-only; so [E-FILE-ACCESS]\n  fix: fix the cause named above",
+        ),
+        (  # no file, no errno
+            OSError("odd"),
+            "mcpwrap: odd; so [E-FILE-ACCESS]\n  fix: fix the cause named above",
+        ),
     ],
 )
 def test_an_error_of_a_file_reads_so_too(error: OSError, said: str) -> None:

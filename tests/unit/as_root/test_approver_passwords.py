@@ -53,7 +53,8 @@ def test_a_password_is_removed_also_of_an_account_that_is_gone(
     remove("alice")
     assert list(approver_passwords.decode(file.read_bytes()).by_user) == ["bob"]
     with pytest.raises(
-        UsageError, match=r"alice has no password; nothing was changed.*\n.*has one: bob"
+        UsageError,
+        match=r"alice has no password; nothing was changed \[E-PASSWORD-NOT-SET\]\n.*has one: bob",
     ):
         remove("alice")
 

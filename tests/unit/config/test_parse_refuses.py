@@ -138,7 +138,8 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (LOCAL, "inherits = ['TZ']\ninherits_any = ['TZ']", "inherits_any", "TZ is also in `inherits`"),
     *((LOCAL, f"inherits = ['{name}']", "inherits[0]", "display), and can decide which code runs")
       for name in STEERING),
-    *((LOCAL, f"inherits = ['{name}']", "inherits[0]", f"{name} is not of a kind that any")
+    *((LOCAL, f"inherits = ['{name}']", "inherits[0]",
+       f"{name} is not of a kind that any agent may choose")
       for name in ("x", "PROJECT", "tz", "LC_X", "TZDIR", "TERM_PROGRAM")),
     (OURS, "agents = 'alice'", "agents", "text where a list"),
     (OURS, "agents = []", "agents", "an empty list"),
@@ -158,13 +159,13 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "intercept = true", "intercept", "there is no `egress` to inspect"),
     (OURS, "intercept = true\ndirect = ['10.0.0.5:443']", "intercept", "no `egress`"),
     (OURS, f"{EGRESS}\nrequests = ['GET x.example/']", "requests", "visible only with `intercept`"),
-    (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "methods, host and path"),
+    (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "does not consist of methods, host"),
     (OURS, f"{OPENED}\nrequests = ['GET z.example/']", "requests", "z.example is not in `egress`"),
     # `*.y.example` does not include y.example, as everywhere
     (OURS, f"{OPENED}\nrequests = ['GET y.example/']", "requests", "y.example is not in `egress`"),
     # the hosts of a group are in this machine's configuration, not in the file
     (OURS, f"{OPENED}\nrequests = ['GET npm.example/']", "requests", "npm.example is not in"),
-    (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "cannot be the address"),
+    (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "127.77.0.5 cannot be the"),
     (OURS, "direct = ['db.example:5432']", "direct[0]", "not an address and port"),
     (OURS, "workspace = ['/home/alice']", "workspace[0]", "does not end with `:rw` or `:ro`"),
     (OURS, "workspace = ['/home/alice:rwx']", "workspace[0]", "does not end with `:rw` or `:ro`"),

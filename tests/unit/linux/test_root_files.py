@@ -278,7 +278,8 @@ def test_a_secret_of_roots_that_others_can_use_is_refused(tmp_path: Path, mode: 
     assert root_files.read_roots_secret(str(path)) == b"text"
     path.chmod(mode)
     for read in (root_files.read_roots_secret, root_files.expect_roots_secret):
-        with pytest.raises(McpwrapError, match=rf"other than root can use it \(mode {mode:04o}\)"):
+        why = rf"accounts other than root can use it \(mode {mode:04o}\)"
+        with pytest.raises(McpwrapError, match=why):
             read(str(path))
 
 

@@ -33,6 +33,8 @@ from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
 Run = Callable[..., str]
 MYSELF = agent(os.getuid())
 DELETE = question(query="DELETE FROM t")
+BEGINS = "an ID that begins '7f3'"
+SEVERAL = r"\[E-APPROVAL-AMBIGUOUS-ID\]"
 
 
 @pytest.fixture
@@ -109,8 +111,11 @@ def test_which_one_is_never_guessed(gate: ScriptedGate, run: Run) -> None:
     gate.put("7f3b", DELETE)
     gate.put("7f", DELETE)
     for typed, why in (
-        ([], "3 requests are pending .*\n.* name one: 7f3a, 7f3b, 7f"),
-        (["7f3"], "2 requests with an ID that begins '7f3' are .*\n.* name one: 7f3a, 7f3b"),
+        ([], rf"3 requests are pending {SEVERAL}\n.* name one: 7f3a, 7f3b, 7f"),
+        (
+            ["7f3"],
+            rf"2 requests with {BEGINS} are pending {SEVERAL}\n.* name one: 7f3a, 7f3b",
+        ),
         (["9"], "no pending request has the ID '9'"),
     ):
         for verb in ("show", "deny"):
@@ -186,8 +191,8 @@ def test_answers_say_what_was_typed(
         ("approve 7f3a", "asks for confirmation, and standard input is not a terminal"),
         ("approve --yes", "--yes needs an ID"),
         ("approve --yes 7f3a --times 3", "--times needs `--for` or `--session`"),
-        ("approve --yes 7f3a --for 10m --session", "exclude each other"),
-        ("deny 7f3a --polkit --password-stdin", "exclude each other"),
+        ("approve --yes 7f3a --for 10m --session", "--for and --session exclude each other"),
+        ("deny 7f3a --polkit --password-stdin", "--password-stdin and --polkit exclude each other"),
         (f"deny 7f3a --reason {1025 * 'x'}", "over 1024 bytes"),
         ("deny 7f3a --reason \udcff", "not UTF-8"),
     ],
@@ -257,7 +262,7 @@ def test_a_refusal_of_the_gate_is_an_error(gate: ScriptedGate, run: Run) -> None
     gate.put("7f3a", DELETE)
     gate.answer = RefusedReply(code="late", why="it has expired")
     with pytest.raises(
-        ApprovalRefusedError, match=r"it has expired \[\S+\]\n.*ask again"
+        ApprovalRefusedError, match=r"it has expired \[E-APPROVAL-EXPIRED\]\n.*ask again"
     ) as raised:
         run("deny")
     assert raised.value.exit_code == 1

@@ -119,11 +119,9 @@ def test_explain_says_why(files: Path) -> None:
     )
     assert "notes: noted" in run("explain", "s", "x", "{}", *policy).output
     found = run("explain", "s", "resources/read", "{}", *policy).output
-    assert found.splitlines() == [
-        "no rule covers this request",
-        "decision: allow, by the default",
-        "limits: none in the policy",
-    ]
+    assert found == (
+        "no rule covers this request\ndecision: allow, by the default\nlimits: none in the policy\n"
+    )
     found = run("explain", "s", "t", '{"x": 2}', "--json", *policy).output
     assert json.JSONDecoder().decode(found)["judgement"]["notes"] == ["noted"]
 

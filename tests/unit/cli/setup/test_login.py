@@ -287,7 +287,12 @@ def test_a_failure_has_its_reason(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"P", b"X137 why"], "why"),
         ([b"S"], [], [b"X1"], "ended with 1"),
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
-        ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "an https URL"),
+        (
+            [b"S"],
+            [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'],
+            [],
+            "not an https URL",
+        ),
         ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "not an https URL"),
         ([b"S"], [login_pipe.encode(FOREIGN_PAGE)], [], "not an https URL"),
         ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),

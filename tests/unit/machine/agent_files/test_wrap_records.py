@@ -153,9 +153,9 @@ def test_any_name_of_a_file_will_do(kept: Path, name: str, backup: str) -> None:
 
 
 def test_a_name_that_is_not_utf_8_is_reported(kept: Path) -> None:
-    with pytest.raises(McpwrapError, match="is not UTF-8; nothing was changed"):
+    with pytest.raises(McpwrapError, match="an entry's name, is not UTF-8; nothing was changed"):
         save(kept, replace(ONE, path=Path("/home/alice/\udcff")))
-    with pytest.raises(McpwrapError, match="is not UTF-8"):
+    with pytest.raises(McpwrapError, match="an entry's name, is not UTF-8"):
         save(kept, replace(ONE, entries=(("mcpServers", "\ud800"),)))
     assert not kept.exists()
 

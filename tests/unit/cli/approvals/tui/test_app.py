@@ -142,7 +142,7 @@ def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) 
         await view.until(lambda: view.app.screen.query(Input))
         await view.press("escape")
         await view.until(lambda: not view.app.screen.query(Input))
-        assert view.said[0].startswith("wrong password [")  # its name, and then the fix
+        assert view.said[0].startswith("wrong password [E-APPROVAL-PROOF]\n")
 
     drive(story)
     assert [(one.proof, one.password) for one in gate.decided] == [
