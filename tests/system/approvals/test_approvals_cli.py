@@ -144,7 +144,8 @@ def test_who_is_neither_approver_nor_agent_sees_and_decides_nothing(machine: Mac
         request, id_ = asked(machine, session, DELETE.format(6))
         assert waiting(machine, "mallory") == []
         approve = f"mcpwrap approvals approve {id_} --yes"
-        assert f"no pending request has the ID {id_!r}" in machine.as_user("mallory", approve, status=2).err
+        err = machine.as_user("mallory", approve, status=2).err
+        assert f"no pending request has the ID {id_!r}" in err
         assert waiting(machine, "bob") == [id_]
         machine.as_user("bob", approve)  # the twin
         assert told(session, request) == DONE
