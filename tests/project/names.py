@@ -1,7 +1,7 @@
 """Rules for names and rooms, as a part of `make check`: each breach with its file and line."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,14 +87,18 @@ def old_drawings(tree: Path, modules: list[Module]) -> list[Breach]:
     ]
 
 
+def report(found: Sequence[Breach], subject: str) -> int:
+    """Print each breach of the rules for a subject, and how many there are; return 1 if any."""
+    for breach in found:
+        print(breach)
+    print(f"{len(found)} breaches of the rules for {subject}")
+    return 1 if found else 0
+
+
 def main(tree: Path = TOP) -> int:
     """Exit status: 0 no breach; 1 each is printed."""
     modules = sources.read(tree, rooms_map.FOLDERS)
-    found = [*breaches(modules), *old_drawings(tree, modules)]
-    for breach in found:
-        print(breach)
-    print(f"{len(found)} breaches of the rules for names and rooms")
-    return 1 if found else 0
+    return report([*breaches(modules), *old_drawings(tree, modules)], "names and rooms")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.project.imports import TOP
 from tests.project.language import prose
 from tests.project.language.prose import Text
-from tests.project.names import Breach
+from tests.project.names import Breach, report
 
 MAX_LINES = 6  # of a paragraph: one subject
 SHORT = ("README.md", "docs/how-to/")  # whose paragraphs are short
@@ -79,10 +79,7 @@ def main(argv: list[str]) -> int:
     """Exit status: 0 no breach; 1 breaches, which are printed. Arguments are paths to search."""
     texts = [text for text in prose.read(TOP) if not argv or text.file.startswith(tuple(argv))]
     found = sorted({*words(texts, TOP / "docs/glossary.md"), *long_paragraphs(texts)})
-    for breach in found:
-        print(breach)
-    print(f"wording: {len(found)} breaches in {len(texts)} texts")
-    return 1 if found else 0
+    return report(found, f"wording, in {len(texts)} texts")
 
 
 if __name__ == "__main__":

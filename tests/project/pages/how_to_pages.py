@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tests.project.imports import TOP
-from tests.project.names import Breach
+from tests.project.names import Breach, report
 from tests.system.how_to.pages import PAGES
 from tests.system.support import how_to
 
@@ -79,10 +79,7 @@ def _pages(tree: Path) -> list[Path]:
 def main(tree: Path = TOP, played: Collection[str] = tuple(PAGES)) -> int:
     """Exit status: 0 no breach; 1 each is printed."""
     found = sorted([*unplayed(tree, played), *incomplete(tree), *bad_lines(tree)])
-    for breach in found:
-        print(breach)
-    print(f"{len(found)} breaches of the rules for {FOLDER}")
-    return 1 if found else 0
+    return report(found, FOLDER)
 
 
 if __name__ == "__main__":
