@@ -4,6 +4,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from mcpwrap.core.wire.execution.worker_file import RunLimits
+
 Keep = Literal["hash", "sealed", "plain"]  # how the audit stores the params of a request
 
 
@@ -55,6 +57,17 @@ class RemoteSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     oauth: OAuth | None = None  # if set, an access token is added too
 
 
+class PythonSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Server that executes code: its interpreter, its packages, and the worker that runs it."""
+
+    python: str  # absolute path of the interpreter
+    packages: tuple[str, ...] = ()  # requirements that each run has
+    installs: bool = False  # runs may name further packages: the server has an egress to an index
+    worker: str = ""  # `https://ADDRESS:PORT` of a worker on another machine; "" is this machine's
+    ca: str = ""  # file with the authority of that worker's certificate; "" is the machine's
+    limits: RunLimits
+
+
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Server descriptor for its wrapper. `/var/lib/mcpwrap/servers/NAME.json`."""
 
@@ -82,6 +95,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache_bytes: int = CACHE_BYTES
     remote: RemoteSpec | None = None  # if set, `command` is mcpwrap's remote program
     umask: int | None = None  # of the server; None is its agent's
+    python: PythonSpec | None = None  # if set, `command` is mcpwrap's Python server
 
     def has_oauth(self) -> bool:
         """Return whether this is a remote server with an OAuth login."""

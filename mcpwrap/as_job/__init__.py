@@ -1,0 +1,1 @@
+"""RUNS AS mcpj-POOL-N: supervisor of one run slot, and the code of one run."""

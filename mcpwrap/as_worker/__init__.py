@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-worker: HTTP service that gives each run of code a slot of its own."""

@@ -1,0 +1,1 @@
+"""PURE: execution of code for an agent: output limits, results, requirements of scripts."""
