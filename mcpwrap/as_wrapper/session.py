@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import PersistentFolder
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
@@ -112,14 +114,15 @@ class SessionRequest:
     def umask_for(self, spec: ServerSpec) -> int:
         """Return the umask of the server: the configured one, or else the agent's.
 
-        The remote program writes no file that an agent sees, so it has the strict one.
+        mcpwrap's own programs write no file that an agent sees, so they have the strict one.
 
         Raises:
             ValueError: the umask violates the protocol.
         """
         if spec.umask is not None:
             return spec.umask
-        return umask.parse(self.umask) if self.umask and not spec.remote else umask.STRICT
+        is_ours = spec.remote or spec.python
+        return umask.parse(self.umask) if self.umask and not is_ours else umask.STRICT
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,6 +207,8 @@ def _program(
                 spec.name, spec.remote.oauth, context.logins, value_by_key
             )
             declared |= session_files.write_oauth_file(oauth, folder)
+    if spec.python:
+        declared["MCPWRAP_PYTHON"] = msgspec.json.encode(spec.python).decode()
     env = environment.build(
         account=context.account,
         home=str(home),

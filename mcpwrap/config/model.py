@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from mcpwrap.core import names
+from mcpwrap.core.wire.execution.execute_api import TOKEN
+from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Relay
 from mcpwrap.errors import UsageError, problem_lines
 
@@ -108,11 +110,33 @@ class RemoteServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Python:
+    """Server whose tool executes code, each run under an account of its own."""
+
+    interpreter: str
+    packages: tuple[str, ...] = ()  # requirements that every run has
+    worker: Direct | None = None  # on another machine; None is this machine's
+    worker_ca: str = ""  # authority of that worker's certificate; "": those of the machine
+    limits: RunLimits = field(default_factory=RunLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerListener:
+    """Worker of this machine for Python servers of other machines: `[worker]`."""
+
+    listen: Direct
+    interpreter: str
+    certificate: str
+    key: str
+    limits: RunLimits = field(default_factory=RunLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """Server: one `[mcp_servers.NAME]` with its `mcpwrap` sub-table."""
 
     name: str
-    runs: Local | RemoteServer
+    runs: Local | RemoteServer | Python
     agents: tuple[str, ...] = ("@mcpwrap",)
     egress: tuple[Destination | Group, ...] = ()  # of a URL, its own host is the first
     direct: tuple[Direct, ...] = ()
@@ -136,8 +160,8 @@ class Server:
     limits: Limits = field(default_factory=Limits)
 
     def has_network(self) -> bool:
-        """Return whether the server has any network access."""
-        return bool(self.egress or self.direct)
+        """Return whether the server has any network access, be it to the worker alone."""
+        return bool(self.egress or self.direct) or isinstance(self.runs, Python)
 
     def speaks_http(self) -> bool:
         """Return whether each of its agents has its own HTTP listener."""
@@ -147,14 +171,20 @@ class Server:
         """Return whether a person logs in to the server and mcpwrap holds the tokens."""
         return isinstance(self.runs, RemoteServer) and self.runs.oauth is not None
 
+    def uses_local_worker(self) -> bool:
+        """Return whether the server's code is executed by this machine's worker."""
+        return isinstance(self.runs, Python) and self.runs.worker is None
+
     def secrets(self) -> frozenset[str]:
-        """Return the keys of all secrets of the server: those it refers to, and OAuth's."""
+        """Return the keys of all secrets: those it refers to, OAuth's, and the worker's token."""
         match self.runs:
             case Local(env=env):
                 return _keys(env)
             case RemoteServer(bearer_token_env_var=key, headers=headers):
                 own = {names.OAUTH_KEY} if self.has_oauth() else set()
                 return _keys(headers) | own | ({key} if key else set())
+            case Python():
+                return frozenset({TOKEN})
             case _:
                 assert_never(self.runs)
 
@@ -180,6 +210,18 @@ class Config:
     file_by_server: dict[str, str]
     parent: Direct | None = None  # the company's proxy, through which all egress goes
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
+    worker: WorkerListener | None = None
+
+    def pools(self) -> dict[str, RunLimits]:
+        """Return the pools of run slots of this machine, with the limits of their runs."""
+        found = {
+            name: server.runs.limits
+            for name, server in self.servers.items()
+            if isinstance(server.runs, Python) and server.uses_local_worker()
+        }
+        if self.worker:
+            found[LISTENER_POOL] = self.worker.limits
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import tomli
 
-from mcpwrap.config import remote_server, value_parsers
+from mcpwrap.config import local_program, python_server, quantities, remote_server, value_parsers
 from mcpwrap.config.model import (
     IDLE_EXIT_S,
     ApprovalSettings,
@@ -17,8 +18,10 @@ from mcpwrap.config.model import (
     Limits,
     Local,
     Problem,
+    Python,
     RemoteServer,
     Server,
+    WorkerListener,
 )
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
@@ -26,7 +29,6 @@ from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SERVERS = 1000
 
-LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
     "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
@@ -55,10 +57,12 @@ def parse(files: Sequence[SourceFile]) -> Config:
     file_by_server: dict[str, str] = {}
     parents: list[Direct] = []
     approvals: list[ApprovalSettings] = []
+    workers: list[WorkerListener] = []
     for file in files:
         top = TomlTableReader(_table(file, problems), file=file.name, name="", problems=problems)
         parents += _parent(top, parents)
         approvals += _approvals(top, approvals)
+        workers += _worker(top, workers)
         for server in _servers(top):
             if other := file_by_server.get(server.name):
                 table = f"[mcp_servers.{server.name}]"
@@ -89,7 +93,8 @@ def parse(files: Sequence[SourceFile]) -> Config:
     if problems:
         raise ConfigError(problems)
     parent, settings = next(iter(parents), None), next(iter(approvals), ApprovalSettings())
-    return Config(dict(sorted(servers.items())), file_by_server, parent, settings)
+    worker = next(iter(workers), None)
+    return Config(dict(sorted(servers.items())), file_by_server, parent, settings, worker)
 
 
 def _parent(top: TomlTableReader, others: list[Direct]) -> list[Direct]:
@@ -123,9 +128,22 @@ def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[App
     return [approvals]
 
 
+def _worker(top: TomlTableReader, others: list[WorkerListener]) -> list[WorkerListener]:
+    """Return this file's `[worker]`, if any; only one file may have one."""
+    if not top.has("worker"):
+        return []
+    table = top.table("worker")
+    found = python_server.listener(table)
+    if others:
+        table.note(
+            "", "is also defined in another file", "keep one of the two", code="E-CONFIG-DUPLICATE"
+        )
+    return [found] if found else []
+
+
 def _servers(top: TomlTableReader) -> list[Server]:
     found = top.table("mcp_servers")
-    top.finish(("mcp_servers", "egress", "approvals"))
+    top.finish(("mcp_servers", "egress", "approvals", "worker"))
     servers = []
     for name in found.names():
         if is_server_name(name):
@@ -194,28 +212,20 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
 
 def _server(name: str, reader: TomlTableReader) -> Server:
     ours = reader.table("mcpwrap")
-    is_remote = reader.has("url")
-    if is_remote == reader.has("command"):
-        reader.note(
-            "",
-            "needs either `command` or `url`, not both",
-            'write `command = "/usr/bin/…"` or `url = "https://…"`',
-            code="E-CONFIG-COMMAND-OR-URL",
-        )
-    runs = remote_server.read(reader, ours) if is_remote else _local(reader)
-    reader.finish(remote_server.REMOTE_KEYS if is_remote else LOCAL_KEYS)
-    if not is_remote:
+    runs = _runs(name, reader, ours)
+    is_program = isinstance(runs, Local)
+    if not isinstance(runs, RemoteServer):
         ours.refuse(
             "oauth", "is only valid for a server with `url`", "remove it", code="E-OAUTH-NOT-REMOTE"
         )
-    persistent = {"state": ours.flag("state"), "cache": ours.flag("cache")}
+    persistent = {"state": ours.flag("state"), "cache": _cache(runs, ours)}
     server = Server(
         name=name,
         runs=runs,
         agents=ours.many("agents", value_parsers.agent, ("@mcpwrap",), may_be_empty=False),
         egress=_egress(runs, ours),
-        direct=ours.many("direct", value_parsers.direct),
-        transparent=ours.flag("transparent", usual=not is_remote),
+        direct=_direct(runs, ours),
+        transparent=ours.flag("transparent", usual=is_program),
         intercept=ours.flag("intercept"),
         requests=ours.many("requests", value_parsers.request),
         workspace=ours.many("workspace", value_parsers.workspace),
@@ -231,10 +241,10 @@ def _server(name: str, reader: TomlTableReader) -> Server:
         audit=ours.one("audit", value_parsers.audit, "hash"),
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
-        idle_exit_s=ours.one("idle_exit", value_parsers.idle_s, IDLE_EXIT_S),
+        idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits"), persistent),
     )
-    ours.finish(OUR_KEYS)
+    ours.finish((*OUR_KEYS, *python_server.OUR_KEYS) if isinstance(runs, Python) else OUR_KEYS)
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
@@ -244,28 +254,62 @@ def _server(name: str, reader: TomlTableReader) -> Server:
             'write `relay = "gate"`, or remove it',
             code="E-CONFIG-RELAY-HTTP",
         )
-    if is_remote:
-        remote_server.expect_no_program(server, ours)
-    else:
-        _expect_each_file_to_be_a_secret(server, ours)
+    match runs:
+        case RemoteServer():
+            remote_server.expect_no_program(server, ours)
+        case Python():
+            python_server.expect_no_program(server, ours)
+        case Local():
+            local_program.expect_each_file_to_be_a_secret(server, ours)
+        case _:
+            assert_never(runs)
     return server
 
 
-def _egress(runs: Local | RemoteServer, ours: TomlTableReader) -> tuple[Destination | Group, ...]:
+def _runs(
+    name: str, reader: TomlTableReader, ours: TomlTableReader
+) -> Local | RemoteServer | Python:
+    """Return what the server runs, by the one of three keys that its table has."""
+    kinds = [key for key in ("command", "url", "python") if reader.has(key)]
+    if len(kinds) != 1:
+        reader.note(
+            "",
+            "needs exactly one of `command`, `url` and `python`",
+            'write `command = "/usr/bin/…"`, `url = "https://…"` or `python = "/usr/bin/python3"`',
+            code="E-CONFIG-COMMAND-OR-URL",
+        )
+    runs: Local | RemoteServer | Python
+    if "url" in kinds:
+        runs = remote_server.read(reader, ours)
+        reader.finish(remote_server.REMOTE_KEYS)
+    elif "python" in kinds:
+        runs = python_server.read(name, reader, ours)
+        reader.finish(python_server.PYTHON_KEYS)
+    else:
+        runs = local_program.read(reader)
+        reader.finish(local_program.LOCAL_KEYS)
+    return runs
+
+
+def _cache(runs: Local | RemoteServer | Python, ours: TomlTableReader) -> bool:
+    """Return whether the server has a persistent folder; a Python server always has."""
+    return ours.flag("cache") or isinstance(runs, Python)
+
+
+def _direct(runs: Local | RemoteServer | Python, ours: TomlTableReader) -> tuple[Direct, ...]:
+    """Return the entries of `direct`, and before them the worker on another machine, if any."""
+    listed = ours.many("direct", value_parsers.direct)
+    own = runs.worker if isinstance(runs, Python) else None
+    return tuple(dict.fromkeys([own, *listed])) if own else listed
+
+
+def _egress(
+    runs: Local | RemoteServer | Python, ours: TomlTableReader
+) -> tuple[Destination | Group, ...]:
     """Return the server's allowlist: the host of its own URL, if it has one, and `egress`."""
     listed = ours.many("egress", value_parsers.egress)
     own = remote_server.reached(runs) if isinstance(runs, RemoteServer) else ()
     return tuple(dict.fromkeys([*own, *listed])) if own else listed
-
-
-def _expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> None:
-    for key in sorted(set(server.secret_files) - server.secrets()):
-        ours.note(
-            "secret_files",
-            f"no variable refers to {key}",
-            f'write `env = {{ X = "${{{key}}}" }}`',
-            code="E-SECRET-UNREFERENCED",
-        )
 
 
 def _expect_sound_egress(server: Server, ours: TomlTableReader) -> None:
@@ -303,27 +347,6 @@ def _expect_each_workspace_once(server: Server, ours: TomlTableReader) -> None:
         )
 
 
-def _local(reader: TomlTableReader) -> Local:
-    env = reader.table("env")
-    names = [name for name in env.names() if _is_variable(env, name)]
-    local = Local(
-        command=reader.one("command", _command, ""),
-        args=reader.many("args", value_parsers.argument),
-        cwd=reader.one("cwd", value_parsers.absolute_path, ""),
-        env={name: env.one(name, value_parsers.template, ()) for name in names},
-        inherits=reader.many("inherits", value_parsers.inherited),
-        inherits_any=reader.many("inherits_any", value_parsers.inherited_any),
-    )
-    for name in sorted(set(local.inherits) & set(local.inherits_any)):
-        reader.note(
-            "inherits_any",
-            f"{name} is also in `inherits`",
-            "keep one of the two",
-            code="E-CONFIG-DUPLICATE",
-        )
-    return local
-
-
 def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:
     usual = Limits()
     for key, is_there in persistent.items():
@@ -335,31 +358,12 @@ def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:
                 code="E-CONFIG-LIMIT-UNUSED",
             )
     limits = Limits(
-        memory_bytes=reader.one("memory", value_parsers.size_bytes, usual.memory_bytes),
+        memory_bytes=reader.one("memory", quantities.size_bytes, usual.memory_bytes),
         tasks=reader.count("tasks", usual.tasks, 32_768),
         sessions=reader.count("sessions", usual.sessions, 1024),
-        cpu_percent=reader.one("cpu", value_parsers.percent, usual.cpu_percent),
-        state_bytes=reader.one("state", value_parsers.size_bytes, usual.state_bytes),
-        cache_bytes=reader.one("cache", value_parsers.size_bytes, usual.cache_bytes),
+        cpu_percent=reader.one("cpu", quantities.percent, usual.cpu_percent),
+        state_bytes=reader.one("state", quantities.size_bytes, usual.state_bytes),
+        cache_bytes=reader.one("cache", quantities.size_bytes, usual.cache_bytes),
     )
     reader.finish(LIMIT_KEYS)
     return limits
-
-
-def _is_variable(env: TomlTableReader, key: str) -> bool:
-    try:
-        value_parsers.variable(key)
-    except value_parsers.BadValueError as problem:
-        env.note(repr(key), problem.problem, problem.fix, code=problem.code)
-        return False
-    return True
-
-
-def _command(value: str) -> str:
-    if not value.startswith("/"):
-        raise value_parsers.BadValueError(
-            f"{value!r} is not an absolute path, and no PATH is searched",
-            "write the absolute path, which `command -v` prints",
-            code="E-CONFIG-COMMAND",
-        )
-    return value_parsers.absolute_path(value)

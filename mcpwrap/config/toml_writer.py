@@ -11,12 +11,14 @@ from mcpwrap.config.model import (
     Group,
     Limits,
     Local,
+    Python,
     RemoteServer,
     Server,
     Template,
     Workspace,
 )
 from mcpwrap.core import umask
+from mcpwrap.core.wire.execution.worker_file import RunLimits
 from mcpwrap.core.wire.server_files import OAuth
 
 _Value = bool | int | str | tuple[str, ...] | Mapping[str, "_Value"]
@@ -51,6 +53,8 @@ def _runs(server: Server) -> _Lines:
             yield "url", remote.url
             yield from _unusual(("bearer_token_env_var", remote.bearer_token_env_var))
             yield from _templates("headers", remote.headers)
+        case Python(interpreter=interpreter):
+            yield "python", interpreter
         case _:
             assert_never(server.runs)
 
@@ -71,7 +75,7 @@ def _ours(server: Server) -> _Lines:
         yield "egress", egress
     if is_local or workspace:
         yield "workspace", workspace
-    yield from _unusual(("direct", tuple(map(_direct, server.direct))))
+    yield from _unusual(("direct", tuple(map(_direct, _beyond(server)))))
     yield from _flag("transparent", server.transparent, usual=is_local)
     yield from _flag("intercept", server.intercept)
     yield from _unusual(("requests", tuple(map(_request, server.requests))))
@@ -81,11 +85,10 @@ def _ours(server: Server) -> _Lines:
     if server.umask is not None:
         yield "umask", umask.text(server.umask)
     yield from _flag("state", server.state)
-    yield from _flag("cache", server.cache)
+    yield from _flag("cache", server.cache, usual=isinstance(server.runs, Python))
     yield from _unusual(("secret_files", server.secret_files))
     yield from _other_than_in(_PLAIN, server)
-    if isinstance(server.runs, RemoteServer) and server.runs.oauth is not None:
-        yield "oauth", _oauth(server.runs.oauth)
+    yield from _of_kind(server.runs)
     yield from _flag("shared", server.shared)
     yield from _flag("allow_degraded", server.allow_degraded)
     if server.idle_exit_s != _PLAIN.idle_exit_s:
@@ -117,6 +120,20 @@ def _listed(server: Server) -> tuple[Destination | Group, ...]:
     return tuple(entry for entry in server.egress if entry not in own)
 
 
+def _beyond(server: Server) -> tuple[Direct, ...]:
+    """Return the entries for `direct`, without the worker, which `parse` adds."""
+    own = server.runs.worker if isinstance(server.runs, Python) else None
+    return tuple(entry for entry in server.direct if entry != own)
+
+
+def _of_kind(runs: Local | RemoteServer | Python) -> _Lines:
+    """Yield the settings of one kind of server."""
+    if isinstance(runs, RemoteServer) and runs.oauth is not None:
+        yield "oauth", _oauth(runs.oauth)
+    if isinstance(runs, Python):
+        yield from _python(runs)
+
+
 def _egress(entry: Destination | Group) -> str:
     if isinstance(entry, Group):
         return f"@{entry.name}"
@@ -144,6 +161,28 @@ def _oauth(oauth: OAuth) -> _Value:
         ("client_id_metadata", oauth.client_id_metadata),
     )
     return dict(found) or True
+
+
+def _python(runs: Python) -> _Lines:
+    yield from _unusual(("packages", runs.packages))
+    if runs.worker:
+        yield "worker", f"https://{_direct(runs.worker)}"
+    yield from _unusual(("worker_ca", runs.worker_ca), ("runs", dict(_run_limits(runs.limits))))
+
+
+def _run_limits(limits: RunLimits) -> _Lines:
+    usual = RunLimits()
+    if limits.memory_bytes != usual.memory_bytes:
+        yield "memory", _counted(limits.memory_bytes, _SIZES)
+    if limits.cpu_percent != usual.cpu_percent:
+        yield "cpu", f"{limits.cpu_percent}%"
+    for key in ("tasks", "seconds", "at_once"):
+        if getattr(limits, key) != getattr(usual, key):
+            yield key, getattr(limits, key)
+    if limits.code_bytes != usual.code_bytes:
+        yield "code", _counted(limits.code_bytes, _SIZES)
+    if limits.output_bytes != usual.output_bytes:
+        yield "output", _counted(limits.output_bytes, _SIZES)
 
 
 def _limits(limits: Limits) -> _Lines:

@@ -35,10 +35,8 @@ _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,=:@/-]*")
 # Connections to these leave as IPv4, and each tool writes such an address differently.
 _V4_MAPPED = ipaddress.ip_network("::ffff:0:0/96")
 _V4_COMPATIBLE = ipaddress.ip_network("::/96")
-# Egress addresses of the wrappers, and addresses of the listeners.
-_OUR_NETS = tuple(map(ipaddress.ip_network, ("127.77.0.0/16", "127.78.0.0/16")))
-_SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
-_SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+# Egress addresses of the wrappers, addresses of the listeners, and that of the worker.
+_OUR_NETS = tuple(map(ipaddress.ip_network, ("127.77.0.0/16", "127.78.0.0/16", "127.79.0.1")))
 # Their values make a program run code, load a library or trust a host that the agent chose.
 _STEERING = re.compile(
     r"MCPWRAP_.*|LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS"
@@ -322,16 +320,6 @@ def url(value: str) -> str:
     return value
 
 
-def percent(value: str) -> int:
-    """Parse `150%`: 1 to 20000. systemd takes no CPUQuota= over 1024 times that."""
-    found = re.fullmatch(r"([1-9][0-9]{0,4})%", value)
-    if not found or int(found[1]) > 20_000:
-        raise BadValueError(
-            f"{value!r} is not a share of a processor", "write `150%` for 1.5", code="E-CONFIG-CPU"
-        )
-    return int(found[1])
-
-
 def umask(value: str) -> int:
     """Parse a umask, `0027` or `027`. It may take rights from group and others only."""
     try:
@@ -346,18 +334,6 @@ def umask(value: str) -> int:
         raise BadValueError(
             f"{value!r} is not a umask", 'write octal digits, as `"0027"`', code="E-CONFIG-UMASK"
         ) from None
-
-
-def idle_s(value: str) -> int:
-    """Parse `90s`, `15m` or `8h` into seconds; `never` is 0."""
-    if value == "never":
-        return 0
-    found = re.fullmatch(r"([1-9][0-9]{0,3})([smh])", value)
-    if not found:
-        raise BadValueError(
-            f"{value!r} is not a time", "write `90s`, `15m`, `8h` or `never`", code="E-CONFIG-TIME"
-        )
-    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def audit(value: str) -> Keep:
@@ -386,14 +362,3 @@ def expose(value: str) -> Expose:
     raise BadValueError(
         f"{value!r} cannot be exposed", 'write `"http"`, or remove it', code="E-CONFIG-CHOICE"
     )
-
-
-def size_bytes(value: str) -> int:
-    """Parse `512M` or `1G` into bytes: 16M to 1T."""
-    found = _SIZE.fullmatch(value)
-    count = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
-    if not _SIZE_UNITS["M"] * 16 <= count <= _SIZE_UNITS["T"]:
-        raise BadValueError(
-            f"{value!r} is not a size from 16M to 1T", "write `512M` or `1G`", code="E-CONFIG-SIZE"
-        )
-    return count

@@ -1,4 +1,4 @@
-"""Server names, and the accounts, UIDs and loopback addresses derived from them.
+"""Names of servers and run slots, and the accounts, UIDs and addresses derived from them.
 
 One secret has a fixed name: the key that seals a server's OAuth logins, which only root makes.
 """
@@ -11,8 +11,11 @@ from collections.abc import Collection
 FIRST_UID = 20_000
 LAST_UID = 39_999
 ACCOUNT_PREFIX = "mcpw-"
+JOB_PREFIX = "mcpj-"
+OUR_PREFIXES = (ACCOUNT_PREFIX, JOB_PREFIX)
 # useradd(8): a login is at most 32 characters; `mcpw-` takes five.
 MAX_NAME_CHARS = 26
+MAX_POOL_CHARS = 24  # `mcpj-` takes five, and `-63` three
 _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS - 1}}}")
 EGRESS_PORT = 3128  # of Squid, at each egress and health address
 _HEALTH = {"proxy": 128, "intercept": 192}
@@ -45,8 +48,26 @@ def server_name_for(untrusted_name: str, taken: Collection[str] = ()) -> str:
 
 
 def account_of(name: str) -> str:
-    """Return the account under which the server `name` runs."""
-    return ACCOUNT_PREFIX + name
+    """Return the account under which the server `name`, or the run slot of that name, runs."""
+    return ACCOUNT_PREFIX + name if "/" not in name else JOB_PREFIX + name.replace("/", "-")
+
+
+def name_of(account: str) -> str:
+    """Return the name of the server or run slot that has one of our accounts."""
+    if account.startswith(ACCOUNT_PREFIX):
+        return account.removeprefix(ACCOUNT_PREFIX)
+    pool, _, number = account.removeprefix(JOB_PREFIX).rpartition("-")
+    return slot_name(pool, int(number)) if number.isdecimal() else account
+
+
+def slot_name(pool: str, number: int) -> str:
+    """Return the name of a run slot, which no server can have: `python/0`."""
+    return f"{pool}/{number}"
+
+
+def is_slot_name(name: str) -> bool:
+    """Return whether this is the name of a run slot."""
+    return "/" in name
 
 
 def preferred_uid(name: str) -> int:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID, next_uid, preferred_uid
+from mcpwrap.core.names import FIRST_UID, LAST_UID, OUR_PREFIXES, next_uid, preferred_uid
 from mcpwrap.linux.mount import mountinfo
 
 _EVERY_ID = range(FIRST_UID, LAST_UID + 1)
@@ -43,11 +43,11 @@ MAX_NAMES = 100_000  # in such a folder, the upper levels first: some seconds
 
 
 def ours() -> dict[str, int]:
-    """Return the UID of every account with the name of a server's account."""
+    """Return the UID of every account with the name of a server's or run slot's account."""
     return {
         entry.pw_name: entry.pw_uid
         for entry in pwd.getpwall()
-        if entry.pw_name.startswith(ACCOUNT_PREFIX)
+        if entry.pw_name.startswith(OUR_PREFIXES)
     }
 
 
@@ -227,8 +227,7 @@ def _listed_as_ours() -> frozenset[int]:
     return frozenset(
         number
         for number, name in account_by_uid.items()
-        if name.startswith(ACCOUNT_PREFIX)
-        and group_by_gid.get(number, "").startswith(ACCOUNT_PREFIX)
+        if name.startswith(OUR_PREFIXES) and group_by_gid.get(number, "").startswith(OUR_PREFIXES)
     )
 
 
@@ -238,7 +237,7 @@ def _is_taken(number: int) -> bool:
         group = grp.getgrgid(number).gr_name
     except KeyError:
         group = None
-    return any(name and not name.startswith(ACCOUNT_PREFIX) for name in (owner, group))
+    return any(name and not name.startswith(OUR_PREFIXES) for name in (owner, group))
 
 
 def home_of(account: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from mcpwrap.config.model import Config, RemoteServer, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
-from mcpwrap.core.names import OAUTH_KEY
+from mcpwrap.core.names import OAUTH_KEY, is_slot_name
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.panic_file import Panic
@@ -98,7 +98,8 @@ def registry() -> Registry:
 
 def server_names() -> list[str]:
     """Return the names of all servers that were applied."""
-    return [n for n, allocation in registry().by_name.items() if not allocation.is_retired]
+    found = registry().by_name.items()
+    return [n for n, a in found if not a.is_retired and not is_slot_name(n)]
 
 
 def listeners() -> list[Listener]:
@@ -142,8 +143,9 @@ def declared_secrets() -> dict[tuple[str, str], str]:
 
 def _exposure(server: Server, key: str) -> str:
     is_file = key in server.secret_files or isinstance(server.runs, RemoteServer)
-    by = ", made by mcpwrap" if key == OAUTH_KEY else ""
-    return f"L1 file{by}" if is_file else "L2 variable"
+    is_made = key == OAUTH_KEY or server.uses_local_worker()
+    by = ", made by mcpwrap" if is_made else ""
+    return f"L1 file{by}" if is_file else f"L2 variable{by}"
 
 
 def ids(config: Config) -> Ids:
@@ -163,11 +165,12 @@ def observe() -> Observed:
     links = {path: str(Path(path).readlink()) for path in _glob(paths.link("*"))}
     loaded = systemctl.loaded_instances()
     on_disk = {Path(path).stem for path in _glob(paths.spec("*"))}
-    loaded_listeners = systemctl.loaded_listeners()
+    loaded_listeners, loaded_jobs = systemctl.loaded_listeners(), systemctl.loaded_jobs()
     units = systemctl.properties(
         [
             *(unit for name in loaded | on_disk for unit in _units(name)),
             *(unit for instance in loaded_listeners for unit in _listener_units(instance)),
+            *(unit for instance in loaded_jobs for unit in _job_units(instance)),
         ],
         ["ActiveState", "UnitFileState", "NeedDaemonReload"],
     )
@@ -185,6 +188,8 @@ def observe() -> Observed:
             i for i in loaded_listeners if _is_listening(units, paths.listener_socket(i))
         ),
         loaded_listeners=loaded_listeners,
+        open_jobs=frozenset(i for i in loaded_jobs if _is_listening(units, paths.job_socket(i))),
+        loaded_jobs=loaded_jobs,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
         elements=nft_table.elements() if os.geteuid() == 0 else None,
         authorities=frozenset(Path(p).parent.name for p in _glob(paths.ca_bundle("*"))),
@@ -208,10 +213,11 @@ def _applied(text: str) -> Applied:
 
 def _our_files() -> list[str]:
     fixed = [paths.REGISTRY, paths.APPLIED, paths.ACCESS_LIST, paths.ELEMENTS, paths.FRONT]
-    fixed.append(paths.WEBHOOK)
+    fixed += [paths.WEBHOOK, paths.WORKER]
+    fixed += [paths.WORKER_SOCKET_DROP_IN, paths.WORKER_SERVICE_DROP_IN]
     templates = (
         paths.spec, paths.sysusers, paths.drop_in, paths.resolv_conf, paths.proxy, paths.listener,
-        paths.listener_drop_in,
+        paths.listener_drop_in, paths.job_drop_in,
     )  # fmt: skip
     return fixed + [path for template in templates for path in _glob(template("*"))]
 
@@ -223,10 +229,10 @@ def _leftovers() -> frozenset[str]:
 
 
 def _serving() -> frozenset[str]:
-    """Return the units of egress and the webhook that run and start at boot."""
+    """Return the units of egress, webhook and worker that run and start at boot."""
     written = paths.names_in(_glob(paths.proxy("*")), paths.proxy)
     units = {paths.proxy_unit(instance) for instance in written} | systemctl.loaded_squids()
-    units |= {paths.FRONT_UNIT, paths.WEBHOOK_UNIT}
+    units |= {paths.FRONT_UNIT, paths.WEBHOOK_UNIT, paths.WORKER_UNIT}
     shown = systemctl.properties(units, ["ActiveState", "UnitFileState"])
     return frozenset(
         unit
@@ -241,6 +247,10 @@ def _units(name: str) -> tuple[str, str]:
 
 def _listener_units(instance: str) -> tuple[str, str]:
     return paths.listener_socket(instance), paths.listener_service(instance)
+
+
+def _job_units(instance: str) -> tuple[str, str]:
+    return paths.job_socket(instance), paths.job_service(instance)
 
 
 def _is_listening(units: dict[str, dict[str, str]], socket: str) -> bool:

@@ -8,18 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.config.model import Config
+from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import files_by_server, parse_policy
 from mcpwrap.core import names
-from mcpwrap.core.names import ACCOUNT_PREFIX
+from mcpwrap.core.names import name_of
+from mcpwrap.core.wire.execution import execute_api
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.plan import http_listeners, paths, registry, widened_boundaries
+from mcpwrap.plan import http_listeners, paths, registry, run_slots, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.observed import Observed
@@ -83,9 +84,14 @@ def notes() -> list[str]:
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observer.declared_secrets())
-        if key != names.OAUTH_KEY  # which the server's start makes
+        if not _is_made_at_start(config.servers[name], key)
         and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
+
+
+def _is_made_at_start(server: Server, key: str) -> bool:
+    """Return whether root makes this secret when the server starts."""
+    return key == names.OAUTH_KEY or (server.uses_local_worker() and key == execute_api.TOKEN)
 
 
 def vanished() -> list[str]:
@@ -112,16 +118,17 @@ def policy_errors() -> list[str]:
 
 def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:
     """Return the desired registry, and the IDs that were found in use if it has new UIDs."""
-    known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
+    wanted = [*config.servers, *run_slots.names(config)]
+    known = {name_of(account): uid for account, uid in have.uid_by_account.items()}
     before = http_listeners.adopted(registry.adopt(observer.registry(), known), have.files)
     used = {allocation.uid for allocation in before.by_name.values()}
     # Only if an account must be created: processes of existing wrappers are mcpwrap's own.
-    running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()
+    running = frozenset() if known.keys() >= set(wanted) else accounts.running_ids()
     taken = accounts.taken_by_others(used) | (running - {*known.values()})
-    new = registry.without_uid(config.servers, before, taken)
+    new = registry.without_uid(wanted, before, taken)
     owned = accounts.owned_ids() if new and os.geteuid() == 0 else OwnedIds()
     taken |= accounts.taken_near(new, used | taken | owned.ids)
-    return registry.allocate(config.servers, before, taken, owned.ids), owned
+    return registry.allocate(wanted, before, taken, owned.ids), owned
 
 
 def _unfinished(folder: str) -> str:

@@ -4,8 +4,9 @@ import os
 import re
 from itertools import chain
 from pathlib import Path
+from typing import assert_never
 
-from mcpwrap.config.model import Config, Local, Server
+from mcpwrap.config.model import Config, Local, Python, RemoteServer, Server
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of
@@ -28,6 +29,7 @@ def expect_roots(config: Config) -> None:
     for server in config.servers.values():
         if isinstance(server.runs, Local):
             _expect_visible(server, server.runs.command)
+        if not isinstance(server.runs, RemoteServer):
             found = None if server.writable_command else changeable(server, look)
             if found:
                 raise _refusal(server, found)
@@ -48,9 +50,15 @@ def missing(server: Server) -> list[str]:
 
 
 def _launch(server: Server) -> Launch | None:
-    if not isinstance(runs := server.runs, Local):
-        return None
-    return launch_of(runs.command, runs.args, runs.cwd, runs.env)
+    match server.runs:
+        case Local() as local:
+            return launch_of(local.command, local.args, local.cwd, local.env)
+        case Python(interpreter=interpreter):
+            return launch_of(interpreter, (), "", {})
+        case RemoteServer():
+            return None
+        case _:
+            assert_never(server.runs)
 
 
 def _refusal(server: Server, finding: Finding) -> UsageError:

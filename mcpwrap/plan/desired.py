@@ -1,18 +1,19 @@
 """Desired state of the machine, from the configuration: files, links, accounts, packet rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
 
-from mcpwrap.config.model import Config, Local, RemoteServer, SecretRef, Server
-from mcpwrap.core.names import egress_address
+from mcpwrap.config.model import Config, Local, Python, RemoteServer, SecretRef, Server, Template
+from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire import sni_front_file, webhook_file
+from mcpwrap.core.wire.execution import execute_api
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import http_listeners, paths, unit_files, workspaces
+from mcpwrap.plan import http_listeners, paths, run_slots, unit_files, workspaces
 from mcpwrap.plan.egress import nft_elements, server_egress, squid_instances
 from mcpwrap.plan.egress.server_egress import Sources
 from mcpwrap.plan.registry import Allocation, Registry
@@ -35,7 +36,8 @@ PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: the files whose rules 
 class Desired:
     """Desired state of the machine. Files are text by path."""
 
-    uid_by_name: dict[str, int]
+    uid_by_name: dict[str, int]  # of servers
+    uid_by_slot: dict[str, int]  # of run slots
     server_files: dict[str, dict[str, str]]  # by server: what a restart makes effective
     sysusers_files: dict[str, str]
     elements: nft_elements.Elements
@@ -48,6 +50,13 @@ class Desired:
     registry: Registry
     workspaces: dict[str, specs.Workspaces]  # of the servers that have any
     listeners: dict[str, Listener]  # by instance
+    job_files: dict[str, dict[str, str]]  # of run slots, by instance
+    worker: str  # the configuration of the worker; "" for none
+    worker_drop_ins: dict[str, str]
+
+    def uid_by_account(self) -> dict[str, int]:
+        """Return the UIDs of all accounts of servers and run slots."""
+        return {account_of(n): uid for n, uid in (self.uid_by_name | self.uid_by_slot).items()}
 
 
 def desired(
@@ -60,6 +69,7 @@ def desired(
     """
     servers = config.servers
     uids = {name: registry.uid_of(name) for name in servers}
+    slots = {name: registry.uid_of(name) for name in run_slots.names(config)}
     admissions = {
         name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
     }
@@ -68,12 +78,15 @@ def desired(
     described = workspaces.described(config, admissions)
     return Desired(
         uid_by_name=uids,
+        uid_by_slot=slots,
         server_files={
             name: _files(server, registry.by_name[name], sources, described.get(name))
             for name, server in servers.items()
         },
-        sysusers_files={paths.sysusers(n): unit_files.sysusers(n, uid) for n, uid in uids.items()},
-        elements=nft_elements.elements(config, uids, sources) | http_listeners.elements(listeners),
+        sysusers_files=_sysusers_files(uids, slots),
+        elements=nft_elements.elements(config, uids, sources)
+        | nft_elements.refused(slots.values())
+        | http_listeners.elements(listeners),
         proxies=server_egress.proxies(config, registry, sources),
         front=_front(config, uids),
         webhook=_webhook(config),
@@ -85,7 +98,18 @@ def desired(
         registry=registry,
         workspaces=described,
         listeners=listeners,
+        job_files=run_slots.files(config),
+        worker=run_slots.worker(config),
+        worker_drop_ins=run_slots.worker_drop_ins(config),
     )
+
+
+def _sysusers_files(uids: Mapping[str, int], slots: Mapping[str, int]) -> dict[str, str]:
+    """Return a file for each server and pool: a pool is named as its server."""
+    by_file: dict[str, dict[str, int]] = {name: {name: uid} for name, uid in uids.items()}
+    for name, uid in slots.items():
+        by_file.setdefault(name.rpartition("/")[0], {})[name] = uid
+    return {paths.sysusers(name): unit_files.sysusers(found) for name, found in by_file.items()}
 
 
 def _front(config: Config, uids: Mapping[str, int]) -> str:
@@ -146,6 +170,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.ServerSpec:
         cache_bytes=server.limits.cache_bytes,
         remote=_remote(server.runs) if isinstance(server.runs, RemoteServer) else None,
         umask=server.umask,
+        python=_python(server, server.runs) if isinstance(server.runs, Python) else None,
     )
 
 
@@ -156,17 +181,31 @@ def _remote(runs: RemoteServer) -> specs.RemoteSpec:
     return specs.RemoteSpec(url=runs.url, headers=headers, oauth=runs.oauth)
 
 
+def _python(server: Server, runs: Python) -> specs.PythonSpec:
+    return specs.PythonSpec(
+        python=runs.interpreter,
+        packages=runs.packages,
+        installs=bool(server.egress) and runs.worker is None,
+        worker=f"https://{paths.place(runs.worker)}" if runs.worker else "",
+        ca=runs.worker_ca,
+        limits=runs.limits,
+    )
+
+
 def _part(part: str | SecretRef) -> str | specs.SecretPart:
     return specs.SecretPart(part.key) if isinstance(part, SecretRef) else part
 
 
 def _program(server: Server) -> Local:
-    """Return the program that the wrapper starts: for a URL, the remote program."""
+    """Return the program that the wrapper starts, which may be one of mcpwrap's."""
     match server.runs:
         case Local() as local:
             return local
         case RemoteServer():
             return Local(command=paths.REMOTE_PROGRAM)
+        case Python():
+            token: Template = (SecretRef(execute_api.TOKEN),)
+            return Local(command=paths.PYTHON_PROGRAM, env={execute_api.TOKEN: token})
         case _:
             assert_never(server.runs)
 
@@ -179,16 +218,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
             gids.append(_id(server, agent, ids.gid_by_group, agent[1:]))
         else:
             uids.append(_id(server, agent, ids.uid_by_account, agent))
-    private = " and ".join(
-        what
-        for what, is_there in (
-            ("state", server.state),
-            ("cache", server.cache),
-            ("secrets", server.secrets()),
-            ("workspace", server.workspace),
-        )
-        if is_there
-    )
+    private = " and ".join(_private(server))
     if private and not server.shared and (gids or len(uids) > 1):
         raise UsageError(
             f"more than one account would share this server's {private}; nothing was changed",
@@ -212,6 +242,23 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
         policy=policy,
         sessions=server.limits.sessions,
     )
+
+
+def _private(server: Server) -> Iterator[str]:
+    """Yield the names of what the agents of a server would share.
+
+    A Python server has no data of its agents but results, which it gives to whoever has their
+    unguessable URI; its secret is the token of the worker.
+    """
+    if server.state:
+        yield "state"
+    if not isinstance(server.runs, Python):
+        if server.cache:
+            yield "cache"
+        if server.secrets():
+            yield "secrets"
+    if server.workspace:
+        yield "workspace"
 
 
 def _groups(server: Server) -> list[str]:

@@ -28,6 +28,8 @@ class Observed:
     loaded_units: frozenset[str] = frozenset()  # servers of which systemd knows a unit
     open_listeners: frozenset[str] = frozenset()  # those of HTTP that are active and enabled
     loaded_listeners: frozenset[str] = frozenset()  # those of which systemd knows a unit
+    open_jobs: frozenset[str] = frozenset()  # run slots whose socket is active and enabled
+    loaded_jobs: frozenset[str] = frozenset()  # those of which systemd knows a unit
     has_stale_units: bool = False
     elements: Elements | None = None  # in the kernel; None: only root can see
     authorities: frozenset[str] = frozenset()  # with all their files

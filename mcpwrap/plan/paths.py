@@ -3,6 +3,9 @@
 import re
 from collections.abc import Callable, Iterable
 
+from mcpwrap.config.model import Direct
+from mcpwrap.core.wire.execution.worker_file import TOKENS
+
 CONFIG_FILE = "/etc/mcpwrap/config.toml"
 CONFIG_DIR = "/etc/mcpwrap/conf.d"
 REGISTRY = "/var/lib/mcpwrap/registry.json"
@@ -23,6 +26,9 @@ WEBHOOK = "/var/lib/mcpwrap/webhook.json"
 WEBHOOK_KEY = "/etc/mcpwrap/webhook.key"
 WEBHOOK_UNIT = "mcpwrap-webhook.service"
 CACHES = "/var/cache/mcpwrap"
+WORKER = "/var/lib/mcpwrap/worker.json"
+WORKER_UNIT = "mcpwrap-worker.socket"
+WORKER_SERVICE = "mcpwrap-worker.service"
 WRITTEN = (
     "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
 )
@@ -32,6 +38,8 @@ STATES = "/var/lib/mcpwrap/state"
 LINKS = "/var/lib/mcpwrap/bin"
 SYSUSERS = "/var/lib/mcpwrap/sysusers"
 UNITS = "/etc/systemd/system"
+WORKER_SOCKET_DROP_IN = f"{UNITS}/{WORKER_UNIT}.d/10-mcpwrap.conf"
+WORKER_SERVICE_DROP_IN = f"{UNITS}/{WORKER_SERVICE}.d/10-mcpwrap.conf"
 SECRETS = "/var/lib/mcpwrap/secrets.json"
 SECRETS_LOCK = "/run/mcpwrap/secrets.lock"
 SEALED = "/var/lib/mcpwrap/sealed"
@@ -52,7 +60,7 @@ AUDIT_LOCK = "/run/mcpwrap/audit.lock"
 # Only root may change these: folders, files of no server, and files that only root may read.
 FOLDERS = (
     "/etc/mcpwrap", CONFIG_DIR, "/etc/mcpwrap/policy.d", "/run/mcpwrap", SPECS, LISTENERS, STATES,
-    LINKS, SYSUSERS, SEALED, MINTED, BUNDLES, CACHES, CAS, PROXY,
+    LINKS, SYSUSERS, SEALED, MINTED, BUNDLES, CACHES, CAS, PROXY, TOKENS,
 )  # fmt: skip
 OTHER_FILES = (SECRETS, PANIC, PANIC_NOW, APPROVERS, RESOLVERS)
 SECRET_FILES = (STORE, AUDIT_KEYS)
@@ -62,6 +70,7 @@ ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
 AUDIT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-audit"
 MINT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-mint"
 REMOTE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-remote"
+PYTHON_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-python"
 PROPOSAL_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-proposal"
 WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
@@ -80,6 +89,8 @@ REPLACED = (
     f"{RESOLV_CONFS}/*.conf", f"{SPECS}/*.json", f"{LISTENERS}/*.json", f"{LINKS}/*",
     f"{SYSUSERS}/*.conf", f"{SEALED}/*/*.sealed", f"{UNITS}/mcpwrap@*.service.d/10-mcpwrap.conf",
     f"{UNITS}/mcpwrap-http@*.socket.d/10-mcpwrap.conf",
+    f"{UNITS}/mcpwrap-job@*.service.d/10-mcpwrap.conf",
+    f"{UNITS}/mcpwrap-worker.*.d/10-mcpwrap.conf", f"{TOKENS}/*",
     CONFIG_FILE, f"{CONFIG_DIR}/*.toml", WEBHOOK_KEY,
 )  # fmt: skip
 
@@ -139,6 +150,32 @@ def listener_socket(instance: str) -> str:
 def listener_service(instance: str) -> str:
     """Return the unit of the process that answers there."""
     return f"mcpwrap-http@{instance}.service"
+
+
+def job_drop_in(instance: str) -> str:
+    """Return the drop-in with the limits of a run slot, called POOL-N."""
+    return f"{UNITS}/mcpwrap-job@{instance}.service.d/10-mcpwrap.conf"
+
+
+def job_socket(instance: str) -> str:
+    """Return the unit in which PID 1 listens for a run."""
+    return f"mcpwrap-job@{instance}.socket"
+
+
+def job_service(instance: str) -> str:
+    """Return the unit of one run."""
+    return f"mcpwrap-job@{instance}.service"
+
+
+def worker_token(pool: str) -> str:
+    """Return the file with the hash of the token of a pool."""
+    return f"{TOKENS}/{pool}"
+
+
+def place(direct: Direct) -> str:
+    """Return address and port as text: `10.0.0.5:9443`, `[fd00::5]:9443`."""
+    host = f"[{direct.address}]" if ":" in direct.address else direct.address
+    return f"{host}:{direct.port}"
 
 
 def helper_units(name: str) -> tuple[str, str]:

@@ -274,6 +274,39 @@ class StartListeners:
         return f"listen {_shortened(texts, '; ')}"
 
 
+@dataclass(frozen=True, slots=True)
+class StopJobs:
+    """Step that stops and disables run slots. Their runs end."""
+
+    instances: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return the line that `plan` prints for the step. It names whose runs end."""
+        slots = "run slot" if len(self.instances) == 1 else "run slots"
+        return f"stop the {slots} {_shortened(self.instances)}; {_its(self.instances)} runs end"
+
+
+@dataclass(frozen=True, slots=True)
+class StartJobs:
+    """Step that opens the sockets of run slots, now and after a reboot."""
+
+    instances: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return the line that `plan` prints for the step."""
+        slots = "run slot" if len(self.instances) == 1 else "run slots"
+        return f"open the {slots} {_shortened(self.instances)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadWorker:
+    """Step that makes the worker listen, now and after a reboot."""
+
+    def describe(self) -> str:
+        """Return the line that `plan` prints for the step."""
+        return "make the worker listen for code to execute"
+
+
 _Each = TypeVar("_Each")
 
 
@@ -317,4 +350,7 @@ Step = (
     | StartSockets
     | StopListeners
     | StartListeners
+    | StopJobs
+    | StartJobs
+    | LoadWorker
 )

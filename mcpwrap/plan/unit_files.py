@@ -1,7 +1,9 @@
 """Text of the unit drop-ins and sysusers files, which differ from server to server."""
 
+from collections.abc import Mapping
+
 from mcpwrap.config.model import Server
-from mcpwrap.core.names import account_of
+from mcpwrap.core.names import account_of, is_slot_name
 from mcpwrap.plan import paths, workspaces
 from mcpwrap.plan.egress import server_egress
 
@@ -11,13 +13,20 @@ PLACES_BEYOND = 4  # slots of ended sessions are cleaned up, which takes time
 REDACTOR_TASKS = 2  # a session with secrets has a process with two threads beside the server
 
 
-def sysusers(name: str, uid: int) -> str:
-    """Return the account for sysusers.d(5): the group first, so that both get the same id."""
-    account = account_of(name)
-    return (
-        f"{paths.WRITTEN}g {account} {uid}\n"
-        f'u {account} {uid}:{uid} "mcpwrap server {name}" /nonexistent /usr/sbin/nologin\n'
-    )
+def sysusers(uid_by_name: Mapping[str, int]) -> str:
+    """Return accounts of a server and its slots for sysusers.d(5): each group first.
+
+    So account and group get the same id.
+    """
+    lines = []
+    for name, uid in uid_by_name.items():
+        account = account_of(name)
+        kind = "run slot" if is_slot_name(name) else "server"
+        lines += [
+            f"g {account} {uid}",
+            f'u {account} {uid}:{uid} "mcpwrap {kind} {name}" /nonexistent /usr/sbin/nologin',
+        ]
+    return paths.WRITTEN + "\n".join(lines) + "\n"
 
 
 def drop_in(server: Server, uid: int, instance: str) -> str:

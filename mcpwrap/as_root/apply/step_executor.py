@@ -14,7 +14,7 @@ from typing import assert_never
 from mcpwrap.as_root.egress import squid
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.as_root.secrets import command as secrets_command
-from mcpwrap.core.names import ACCOUNT_PREFIX
+from mcpwrap.core.names import name_of
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, run
@@ -91,6 +91,15 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             _forget_failures(_listener_units(instances))
             listening = [*map(paths.listener_socket, instances)]
             _run_for(listening, _DOWN_STATES, "enable", "--quiet", "--now")
+        case steps.StopJobs(instances):
+            _stop(_job_units(instances))
+        case steps.StartJobs(instances):
+            _forget_failures(_job_units(instances))
+            listening = [*map(paths.job_socket, instances)]
+            _run_for(listening, _DOWN_STATES, "enable", "--quiet", "--now")
+        case steps.LoadWorker():
+            _forget_failures([paths.WORKER_UNIT, paths.WORKER_SERVICE])
+            _run_for([paths.WORKER_UNIT], _DOWN_STATES, "enable", "--quiet", "--now")
         case _:
             assert_never(step)
 
@@ -125,7 +134,8 @@ def _make_accounts(wanted: Sequence[tuple[str, int]]) -> None:
     running = accounts.running_ids() if is_new else frozenset()
     for name, uid in wanted:
         _expect_free(name, uid, running)
-    run(SYSUSERS, *(paths.sysusers(name.removeprefix(ACCOUNT_PREFIX)) for name, _ in wanted))
+    files = (paths.sysusers(name_of(account).partition("/")[0]) for account, _ in wanted)
+    run(SYSUSERS, *dict.fromkeys(files))
     for name, uid in wanted:
         _expect_made(name, uid)
 
@@ -205,6 +215,10 @@ def _forget_failures(units: Sequence[str]) -> None:
 
 def _units(names: Sequence[str]) -> list[str]:
     return [*map(paths.socket_unit, names), *map(paths.service_unit, names)]
+
+
+def _job_units(instances: Sequence[str]) -> list[str]:
+    return [*map(paths.job_socket, instances), *map(paths.job_service, instances)]
 
 
 def _listener_units(instances: Sequence[str]) -> list[str]:

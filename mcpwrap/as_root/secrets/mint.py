@@ -4,10 +4,12 @@ It runs as root at each start of a wrapper that has secrets. `mcpwrap-mint start
 ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a separate program because every
 cold start waits for it: it imports no more than it needs.
 
-At a start it also makes the key that seals the server's OAuth logins, if that is missing.
+At a start it also makes the key that seals the server's OAuth logins, or the token that a Python
+server sends to the worker, if that is missing. The worker gets the token's hash.
 """
 
 import base64
+import hashlib
 import os
 import sys
 from datetime import UTC, datetime
@@ -22,6 +24,7 @@ from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities
 from mcpwrap.core.secrets.at_rest import Label
 from mcpwrap.core.secrets.capability import Capability, Randomness
+from mcpwrap.core.wire.execution.execute_api import TOKEN
 from mcpwrap.core.wire.secret_index import SecretVersion
 from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.errors import (
@@ -70,8 +73,13 @@ def start(name: str, invocation_id: str) -> int:
         spec = _spec(name)
         if spec.has_oauth():
             with nothing_changed():
-                ensure_oauth_key(name)
+                ensure_key(name, OAUTH_KEY)
+        if _has_local_worker(spec):
+            with nothing_changed():
+                ensure_key(name, TOKEN)
         secret_by_key = store.take(name, spec.secrets)
+        if _has_local_worker(spec):
+            write_token_hash(name, secret_by_key[TOKEN].value)
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=_reason(error)))
         return EXIT_OK
@@ -86,15 +94,19 @@ def reload(name: str) -> int:
     """Seal the present secrets for the capability of the running wrapper."""
     try:
         held = _capability_of_wrapper(name)
-        _write_bundle(held, store.take(name, _spec(name).secrets))
+        spec = _spec(name)
+        secret_by_key = store.take(name, spec.secrets)
+        _write_bundle(held, secret_by_key)
+        if _has_local_worker(spec):
+            write_token_hash(name, secret_by_key[TOKEN].value)
     except McpwrapError as error:
         log_line(f"mcpwrap-mint: {error}; nothing was changed")
         return EXIT_FAILED
     return EXIT_OK
 
 
-def ensure_oauth_key(name: str) -> None:
-    """Make the key that seals the logins of server `name`, unless there is one.
+def ensure_key(name: str, key: str) -> None:
+    """Make a random secret of server `name`, unless there is one.
 
     An existing key that cannot be opened is left: a restored backup makes it usable again.
 
@@ -104,17 +116,30 @@ def ensure_oauth_key(name: str) -> None:
     """
     with in_turn(paths.SECRETS_LOCK):
         before = secret_index_file.read()
-        known = before.of(name, OAUTH_KEY)
+        known = before.of(name, key)
         if known and known.is_set:
             return
-        label = Label(name, OAUTH_KEY, known.version + 1 if known else 1)
+        label = Label(name, key, known.version + 1 if known else 1)
         value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
         store_keys, made = store.keys_or_new()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         setting = SecretVersion(version=label.version, is_set=True, changed_at=now)
         sealed = store.sealed_file(value, label, store_keys[0])
-        changed = store.index_file(before.with_one(name, OAUTH_KEY, setting))
+        changed = store.index_file(before.with_one(name, key, setting))
         root_files.replace_all([*made, sealed, changed])
+
+
+def _has_local_worker(spec: ServerSpec) -> bool:
+    return spec.python is not None and not spec.python.worker
+
+
+def write_token_hash(pool: str, token: str) -> None:
+    """Write the hash of a pool's token, by which the worker recognises the pool.
+
+    The token is random, so its hash does not lead back to it. The folder is for the worker alone.
+    """
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    root_files.replace(paths.worker_token(pool), f"{digest}\n", mode=0o644)
 
 
 def _spec(name: str) -> ServerSpec:

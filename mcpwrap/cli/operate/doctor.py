@@ -16,7 +16,7 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.model import Config, Destination, Local, Server
+from mcpwrap.config.model import Config, Destination, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import egress_address
@@ -234,7 +234,7 @@ def _program(server: Server) -> Iterator[Check]:
         else:
             fix = "`mcpwrap plan` shows what to do"
             yield failed(title, f"{text} [E-PROGRAM-WRITABLE]", fix)
-    elif isinstance(server.runs, Local):
+    elif not isinstance(server.runs, RemoteServer):
         yield good(title, "only root can change what it runs")
 
 

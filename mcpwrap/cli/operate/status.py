@@ -65,7 +65,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     it. For agents that use HTTP the second table has the URL of each agent.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
-    known = {n: a for n, a in observer.registry().by_name.items() if not a.is_retired}
+    by_name = observer.registry().by_name
+    known = {name: by_name[name] for name in observer.server_names()}
     if name is not None:
         if name not in known:
             raise UsageError(

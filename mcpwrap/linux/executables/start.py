@@ -11,7 +11,7 @@ def expect_unchanged(spec: ServerSpec) -> None:
     Raises:
         PermissionError: such an account can change it now, and could not at the last `apply`.
     """
-    if spec.writable_command or spec.remote:
+    if spec.writable_command or spec.remote or spec.python:
         return
     launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
     if finding := next(ExecutableScan().paths(launch), None):

@@ -93,6 +93,14 @@ def loaded_listeners() -> frozenset[str]:
     )
 
 
+def loaded_jobs() -> frozenset[str]:
+    """Return all run slots with a loaded unit, as POOL-N: active, failed or enabled."""
+    listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-job@*")
+    return frozenset(
+        re.findall(r"^mcpwrap-job@([a-z0-9_-]+)\.(?:service|socket) ", listed, re.MULTILINE)
+    )
+
+
 def loaded_squids() -> frozenset[str]:
     """Return the loaded units of Squid: active, failed or enabled."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-squid-*@*.service")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpwrap.config.model import Config
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
-from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
+from mcpwrap.core.names import FIRST_UID, LAST_UID, OUR_PREFIXES
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
@@ -126,7 +126,7 @@ def _foreign_accounts() -> Check:
     found = [
         entry.pw_name
         for entry in pwd.getpwall()
-        if FIRST_UID <= entry.pw_uid <= LAST_UID and not entry.pw_name.startswith(ACCOUNT_PREFIX)
+        if FIRST_UID <= entry.pw_uid <= LAST_UID and not entry.pw_name.startswith(OUR_PREFIXES)
     ]
     if found:
         text = f"others have UIDs from {FIRST_UID} to {LAST_UID}: {', '.join(found[:5])}"

@@ -7,6 +7,8 @@ An agents' HTTP listener is closed before its files change, and opened last of a
 rules, server and access list are complete: so PID 1 listens only where one account alone can
 connect, and every agent that connects is admitted. If `apply` is interrupted before that, the
 listener stays closed. After the listeners comes the webhook, which posts pending approvals.
+
+Run slots are stopped before their files change and opened before the servers that use them start.
 """
 
 from collections.abc import Mapping
@@ -14,11 +16,11 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
+from mcpwrap.core.names import is_slot_name, name_of
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.plan import http_listeners, paths, steps
 from mcpwrap.plan.desired import Desired
-from mcpwrap.plan.diff import effective_state, egress_steps
+from mcpwrap.plan.diff import effective_state, egress_steps, execution_steps
 from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
@@ -46,18 +48,20 @@ def diff(
         *_forget_changed(want, have),
         *_close_listeners(want, have),
         *_stop(gone, have),
+        *execution_steps.stop(want, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
         *egress_steps.open_ways_out(want, have),
         *_write_servers(want, have, gone),
+        *execution_steps.start(want, have),
         *_start(want, have),
         *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
         *_open_listeners(want, have),
         *_load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
-        *_remove_accounts(gone, have),
-        *_let_packets_go(want, have, gone),
+        *_remove_accounts(want, gone, have),
+        *_let_packets_go(want, have),
         *egress_steps.remove_unused(want, have),
         *(_purge(want, have) if retired is RetirementPolicy.PURGE else []),
         *_note_done(want, have),
@@ -66,7 +70,7 @@ def diff(
 
 def _gone(want: Desired, have: Observed) -> list[str]:
     """Return the names of which anything exists although no server has them."""
-    accounts = {a.removeprefix(ACCOUNT_PREFIX) for a in have.uid_by_account}
+    accounts = {n for n in map(name_of, have.uid_by_account) if not is_slot_name(n)}
     found = accounts | have.loaded_units | have.listening | set(have.applied.hash_by_server)
     for template in (paths.spec, paths.sysusers, paths.drop_in):
         found |= paths.names_in(have.files, template)
@@ -148,8 +152,8 @@ def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
     return _rules(have, want.elements | nft_elements.refused(have.uid_by_account.values()))
 
 
-def _let_packets_go(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
-    if any(account_of(name) in have.uid_by_account for name in gone):
+def _let_packets_go(want: Desired, have: Observed) -> list[Step]:
+    if have.uid_by_account.keys() - want.uid_by_account().keys():
         return _rules_now(want.elements)
     return []
 
@@ -166,8 +170,8 @@ def _rules_now(elements: nft_elements.Elements) -> list[Step]:
 
 
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:
-    uid_by_account = {account_of(name): uid for name, uid in want.uid_by_name.items()}
-    made = tuple((a, u) for a, u in uid_by_account.items() if have.uid_by_account.get(a) != u)
+    wanted = want.uid_by_account().items()
+    made = tuple((a, u) for a, u in wanted if have.uid_by_account.get(a) != u)
     written = _write(want.sysusers_files, have)
     return [*written, steps.MakeAccounts(made)] if made else written
 
@@ -178,6 +182,10 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     for files in want.server_files.values():
         todo += _write(files, have)
     todo += [*_write(_listener_files(want), have), *_remove_listener_files(want, have)]
+    todo += [
+        *_write(execution_steps.files(want), have),
+        *execution_steps.remove_unused_files(want, have),
+    ]
     for name in gone:
         mine = (paths.spec(name), paths.drop_in(name), paths.link(name))
         todo += [
@@ -265,14 +273,13 @@ def _remove_caches(want: Desired, have: Observed) -> list[Step]:
     return [steps.RemoveTree(f"{paths.CACHES}/{name}") for name in left]
 
 
-def _remove_accounts(gone: list[str], have: Observed) -> list[Step]:
-    todo: list[Step] = []
-    for name in gone:
-        if account_of(name) in have.uid_by_account:
-            todo.append(steps.RemoveAccount(account_of(name)))
-        if paths.sysusers(name) in have.files:
-            todo.append(steps.RemoveFile(paths.sysusers(name)))
-    return todo
+def _remove_accounts(want: Desired, gone: list[str], have: Observed) -> list[Step]:
+    todo: list[Step] = [
+        steps.RemoveAccount(account)
+        for account in sorted(have.uid_by_account.keys() - want.uid_by_account().keys())
+    ]
+    left = {paths.sysusers(name) for name in gone} - want.sysusers_files.keys()
+    return [*todo, *(steps.RemoveFile(path) for path in sorted(left) if path in have.files)]
 
 
 def _purge(want: Desired, have: Observed) -> list[Step]:

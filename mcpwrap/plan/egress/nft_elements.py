@@ -11,7 +11,7 @@ from mcpwrap.plan.egress.server_egress import Sources, hosts
 # The sets that `apply` fills; the others are filled by the kernel, or follow /etc/resolv.conf.
 SETS = (
     "wrapped", "egress_addr", "fronted", "listener_clients", "direct4", "direct6", "ports",
-    "parents4", "parents6",
+    "parents4", "parents6", "worker_clients",
 )  # fmt: skip
 Elements = frozenset[tuple[str, str]]  # the set, and an element of it, as nft(8) writes it
 
@@ -53,6 +53,8 @@ def _elements(
             yield "ports", str(host.port)
         for direct in server.direct:
             yield _address("direct", direct, f"{uid} . ")
+        if server.uses_local_worker():
+            yield "worker_clients", str(uid)
     if config.parent:
         yield _address("parents", config.parent, "")
 

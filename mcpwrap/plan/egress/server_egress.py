@@ -7,6 +7,7 @@ from typing import assert_never
 
 from mcpwrap.config.model import Config, Destination, Group, Server
 from mcpwrap.core.names import EGRESS_PORT, egress_address
+from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
 from mcpwrap.plan.egress import squid_conf
@@ -106,6 +107,9 @@ def unit_lines(server: Server, uid: int) -> Iterator[str]:
     for direct in server.direct:
         yield f"# By `direct`, not through Squid. The packet rules allow port {direct.port} alone."
         yield f"IPAddressAllow={direct.address}"
+    if server.uses_local_worker():
+        yield "# The worker of this machine."
+        yield f"IPAddressAllow={worker_file.ADDRESS}"
     if server.egress:
         yield "# Its own egress address; the packet rules enforce the same, for each port of it."
         yield f"IPAddressAllow={egress_address(uid)}"

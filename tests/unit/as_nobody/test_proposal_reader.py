@@ -22,7 +22,7 @@ def test_it_returns_the_servers_or_the_problems() -> None:
     assert reading(ONE) == ProposalAnswer(text_by_name=texts_of(ONE))
     found = reading(b"[mcp_servers.a]\n")
     assert not found.text_by_name
-    assert "[mcp_servers.a]: needs either `command` or `url`" in found.wrong
+    assert "[mcp_servers.a]: needs exactly one of `command`, `url`" in found.wrong
 
 
 def test_many_problems_are_cut_off() -> None:

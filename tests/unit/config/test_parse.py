@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpwrap.config.local_program import LOCAL_KEYS
 from mcpwrap.config.model import (
     AllowedRequest,
     ApprovalSettings,
@@ -23,7 +24,7 @@ from mcpwrap.config.model import (
     Template,
     Workspace,
 )
-from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, parse
+from mcpwrap.config.parse import LIMIT_KEYS, OUR_KEYS, parse
 from mcpwrap.config.remote_server import REMOTE_KEYS
 from tests.unit.config.places import (
     BARE,

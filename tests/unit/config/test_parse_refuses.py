@@ -39,7 +39,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "agent = ['alice']", "agent", "no such setting"),
     (OURS, "instances = 'per-agent'", "instances", "no such setting"),
     (LIMITS, "memory_bytes = 5", "memory_bytes", "no such setting"),
-    (BARE, "", "", "needs either `command` or `url`"),
+    (BARE, "", "", "needs exactly one of `command`, `url`"),
     (BARE, "url = 5", "url", "a number where text belongs"),
     (BARE, "command = ['/x']", "command", "a list where text belongs"),
     (BARE, "command = 'npx'", "command", "no PATH is searched"),
@@ -108,6 +108,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "expose = true", "expose", "true or false where text belongs"),
     (OURS, "expose = 'http'\nrelay = 'direct'", "relay", "no descriptors to pass on"),
     (OURS, "direct = ['127.78.0.1:52100']", "direct[0]", "cannot be the address of a server"),
+    (OURS, "direct = ['127.79.0.1:52200']", "direct[0]", "cannot be the address of a server"),
     (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "not a valid secret name"),
     (LOCAL, "args = '--x'", "args", "text where a list"),
     (LOCAL, "args = ['--x', 5]", "args", "where a list of text belongs"),
@@ -313,7 +314,7 @@ def test_a_server_has_a_name_that_can_be_an_account(name: str) -> None:
 
 def test_a_server_is_a_command_or_a_url_and_not_both() -> None:
     both = problems(source("[mcp_servers.a]\ncommand = '/x'\nurl = 'https://x.example/'"))
-    assert both[0].problem == "needs either `command` or `url`, not both"
+    assert both[0].problem == "needs exactly one of `command`, `url` and `python`"
 
 
 def test_a_server_stands_in_one_file_only() -> None:

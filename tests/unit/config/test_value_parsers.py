@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpwrap.config import value_parsers
+from mcpwrap.config import quantities, value_parsers
 from mcpwrap.config.model import AllowedRequest, Destination, Direct, Group
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core import environment
@@ -172,7 +172,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "No_Proxy",
         "ALL_PROXY",
     ],
-    value_parsers.size_bytes: [
+    quantities.size_bytes: [
         "",
         "G",
         "1",
@@ -184,7 +184,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "1000000M",
         "0G",
     ],
-    value_parsers.percent: [
+    quantities.percent: [
         "",
         "%",
         "0%",
@@ -199,7 +199,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "20001%",
         "1000000%",
     ],
-    value_parsers.idle_s: [
+    quantities.idle_s: [
         "",
         "15",
         "m",
@@ -337,12 +337,12 @@ def test_what_steers_some_program_is_known(name: str) -> None:
     ("text", "size_bytes"), [("16384K", 2**24), ("512M", 2**29), ("1G", 2**30), ("1T", 2**40)]
 )
 def test_a_size_is_understood(text: str, size_bytes: int) -> None:
-    assert value_parsers.size_bytes(text) == size_bytes
+    assert quantities.size_bytes(text) == size_bytes
 
 
 @pytest.mark.parametrize(("text", "percent"), [("1%", 1), ("150%", 150), ("20000%", 20_000)])
 def test_a_share_of_a_processor_is_understood(text: str, percent: int) -> None:
-    assert value_parsers.percent(text) == percent
+    assert quantities.percent(text) == percent
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_share_of_a_processor_is_understood(text: str, percent: int) -> None:
     [("1s", 1), ("90s", 90), ("15m", 900), ("8h", 28_800), ("9999h", 35_996_400), ("never", 0)],
 )
 def test_a_time_without_sessions_is_understood(text: str, idle_s: int) -> None:
-    assert value_parsers.idle_s(text) == idle_s
+    assert quantities.idle_s(text) == idle_s
 
 
 @pytest.mark.parametrize("text", ["gate", "direct"])

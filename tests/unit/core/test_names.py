@@ -17,6 +17,27 @@ def test_a_good_name_makes_a_login_that_useradd_takes(name: str) -> None:
     assert len(names.account_of(name)) <= 32
 
 
+@pytest.mark.parametrize(
+    ("name", "account"),
+    [
+        ("git", "mcpw-git"),
+        ("py/0", "mcpj-py-0"),
+        ("a-1/12", "mcpj-a-1-12"),  # the last number is the slot's
+        (f"{'a' * names.MAX_POOL_CHARS}/63", f"mcpj-{'a' * names.MAX_POOL_CHARS}-63"),
+    ],
+)
+def test_an_account_is_named_after_its_server_or_slot(name: str, account: str) -> None:
+    assert names.account_of(name) == account
+    assert names.name_of(account) == name
+    assert len(account) <= 32
+    assert names.is_slot_name(name) == (account[:5] == names.JOB_PREFIX)
+
+
+@pytest.mark.parametrize("account", ["mcpj-", "mcpj-py", "mcpj-py-x", "mcpj-py-²"])
+def test_an_account_of_somebody_else_is_no_slots(account: str) -> None:
+    assert names.name_of(account) == account
+
+
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_a_bad_name_is_none(name: str) -> None:
     assert not names.is_server_name(name)

@@ -34,6 +34,13 @@ URL = (
     "[mcp_servers.git]\nurl = 'https://mcp.example.com/git'\nbearer_token_env_var = 'TOKEN'\n"
     "[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
 )
+PYTHON = "[mcp_servers.py]\npython = '/usr/bin/python3'\n"
+# fewer slots with another limit, packages, and slots for other machines
+LISTENING = (
+    f"{PYTHON}[mcp_servers.py.mcpwrap]\negress = ['@pypi']\npackages = ['numpy']\n"
+    "runs = { at_once = 1, memory = '1G' }\n"
+    "[worker]\nlisten = '10.0.0.5:9443'\ncertificate = '/etc/a.pem'\nkey = '/etc/a.key'\n"
+)
 CONFIGS = {
     "nothing": NOTHING,
     "git": GIT,
@@ -56,6 +63,8 @@ CONFIGS = {
     "http": HTTP,
     "http-of-more": HTTP_OF_MORE,
     "url": URL,
+    "python": PYTHON,
+    "listening": LISTENING,
 }
 from_each = pytest.mark.parametrize("before", CONFIGS.values(), ids=CONFIGS)
 to_each = pytest.mark.parametrize("text", CONFIGS.values(), ids=CONFIGS)

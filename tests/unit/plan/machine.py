@@ -11,12 +11,12 @@ import msgspec
 
 from mcpwrap.config.model import Config, Destination
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.core.names import ACCOUNT_PREFIX, EGRESS_PORT, account_of
+from mcpwrap.core.names import EGRESS_PORT, account_of, name_of
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.core.wire.webhook_file import decode as decode_webhook
-from mcpwrap.plan import http_listeners, paths, registry, steps, unit_files
+from mcpwrap.plan import http_listeners, paths, registry, run_slots, steps
 from mcpwrap.plan.desired import Desired, Ids, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.egress import nft_elements, squid_conf
@@ -49,6 +49,8 @@ class Machine:
     listening: set[str] = field(default_factory=set)
     enabled: set[str] = field(default_factory=set)  # for which systemd listens after a reboot
     open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # with files read
+    open_jobs: dict[str, str] = field(default_factory=dict)  # run slots, with their drop-ins
+    worker: tuple[str, ...] = ()  # the drop-ins that the listening worker has read
     elements: set[tuple[str, str]] = field(default_factory=set)
     authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
     made: int = 0
@@ -75,6 +77,8 @@ class Machine:
             loaded_units=frozenset(self.listening | self.running.keys()),
             open_listeners=frozenset(self.open_listeners),
             loaded_listeners=frozenset(self.open_listeners),
+            open_jobs=frozenset(self.open_jobs),
+            loaded_jobs=frozenset(self.open_jobs),
             has_stale_units=self.has_stale_units,
             elements=frozenset(self.elements),
             authorities=frozenset(self.authorities),
@@ -94,10 +98,12 @@ class Machine:
         match step:
             case steps.WriteFile(path, text):
                 assert path not in self.files_of_open_listeners()  # they would not read it
+                assert path not in self.files_of_open_jobs()
                 self.files[path] = text
                 self.has_stale_units |= path.startswith(paths.UNITS)
             case steps.RemoveFile(path):
-                assert path not in self.files_of_open_listeners()
+                assert path not in self.files_of_open_listeners() | self.files_of_open_jobs()
+                assert path != paths.WORKER or not self.worker
                 assert path != paths.WEBHOOK or not self.webhook
                 assert path not in {paths.proxy(i) for i in self.squids}
                 self.files.pop(path, None)
@@ -114,11 +120,12 @@ class Machine:
                 self.links[path] = target
             case steps.MakeAccounts(accounts):
                 for account, uid in accounts:
-                    name = account.removeprefix(ACCOUNT_PREFIX)
-                    assert self.files[paths.sysusers(name)] == unit_files.sysusers(name, uid)
+                    file = self.files[paths.sysusers(name_of(account).partition("/")[0])]
+                    assert f"g {account} {uid}\nu {account} {uid}:{uid} " in file
                     self.accounts[account] = uid
             case steps.RemoveAccount(account):
-                assert account.removeprefix(ACCOUNT_PREFIX) not in self.running  # userdel(8): busy
+                assert name_of(account) not in self.running  # userdel(8): busy
+                assert name_of(account).replace("/", "-") not in self.open_jobs
                 del self.accounts[account]
             case steps.LoadRules(elements):
                 assert self.files[paths.ELEMENTS] == nft_elements.text(elements)
@@ -140,6 +147,8 @@ class Machine:
             case steps.StopUnit(unit):
                 if unit == paths.WEBHOOK_UNIT:
                     self.webhook = ""
+                if unit == paths.WORKER_UNIT:
+                    self.worker = ()
                 if unit == paths.FRONT_UNIT:
                     self.front = ""
                 self.squids = {i: s for i, s in self.squids.items() if paths.proxy_unit(i) != unit}
@@ -168,6 +177,16 @@ class Machine:
                 assert not self.has_stale_units
                 for instance, listener in found:
                     self._start_listener(instance, listener)
+            case steps.StopJobs(instances):
+                for instance in instances:
+                    self.open_jobs.pop(instance, None)
+            case steps.StartJobs(instances):
+                for instance in instances:
+                    self._start_job(instance)
+            case steps.LoadWorker():
+                assert not self.has_stale_units
+                assert paths.WORKER in self.files
+                self.worker = ("listens", *self._worker_drop_ins())
             case _:
                 assert_never(step)
 
@@ -179,6 +198,20 @@ class Machine:
         templates = (paths.listener, paths.listener_drop_in)
         return {template(instance) for template in templates for instance in self.open_listeners}
 
+    def files_of_open_jobs(self) -> set[str]:
+        return {paths.job_drop_in(instance) for instance in self.open_jobs}
+
+    def _start_job(self, instance: str) -> None:
+        pool, _, number = instance.rpartition("-")
+        uid = self.accounts[account_of(f"{pool}/{number}")]
+        assert not self.has_stale_units
+        assert ("wrapped", str(uid)) in self.elements
+        self.open_jobs[instance] = self.files[paths.job_drop_in(instance)]
+
+    def _worker_drop_ins(self) -> list[str]:
+        drop_ins = (paths.WORKER_SOCKET_DROP_IN, paths.WORKER_SERVICE_DROP_IN)
+        return [self.files[path] for path in drop_ins if path in self.files]
+
     def broken_off_in(self, step: steps.LoadProxy) -> "Machine":
         """Return the machine when the file is written, and Squid has not read it."""
         left = self.copy()
@@ -187,6 +220,7 @@ class Machine:
 
     def serving(self) -> set[str]:
         others = {paths.FRONT_UNIT: self.front, paths.WEBHOOK_UNIT: self.webhook}
+        others[paths.WORKER_UNIT] = "".join(self.worker)
         serving = {unit for unit, read in others.items() if read}
         return {paths.proxy_unit(i) for i in self.squids} | serving
 
@@ -258,12 +292,13 @@ def parsed(text: str) -> Config:
 
 
 def wanted(text: str, have: Observed, ids: Ids = IDS) -> Desired:
-    known = {a.removeprefix(ACCOUNT_PREFIX): uid for a, uid in have.uid_by_account.items()}
+    known = {name_of(account): uid for account, uid in have.uid_by_account.items()}
     text_before = have.files.get(paths.REGISTRY)
     before = registry.decode(text_before) if text_before else registry.Registry()
     config = parsed(text)
     before = http_listeners.adopted(registry.adopt(before, known), have.files)
-    allocated = registry.allocate(config.servers, before, frozenset())
+    names = [*config.servers, *run_slots.names(config)]
+    allocated = registry.allocate(names, before, frozenset())
     return desired(config, allocated, ids, SOURCES, {})
 
 
@@ -298,8 +333,10 @@ def parts(step: Step) -> list[Step]:
             return [steps.MakeAccounts((each,)) for each in accounts]
         case steps.StartListeners(found):
             return [steps.StartListeners((each,)) for each in found]
-        case steps.StopListeners(instances):
-            return [steps.StopListeners((each,)) for each in instances]
+        case (
+            steps.StopListeners(instances) | steps.StopJobs(instances) | steps.StartJobs(instances)
+        ):
+            return [type(step)((each,)) for each in instances]
         case (
             steps.StopServers(names)
             | steps.RestartServers(names)

@@ -11,7 +11,7 @@ HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone 
 
 
 def test_an_account_gets_one_number_for_user_and_group_and_no_shell() -> None:
-    assert unit_files.sysusers("git", 27514) == (
+    assert unit_files.sysusers({"git": 27514}) == (
         f"{HEAD}g mcpw-git 27514\n"
         'u mcpw-git 27514:27514 "mcpwrap server git" /nonexistent /usr/sbin/nologin\n'
     )

@@ -104,7 +104,5 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     duration_ms: Annotated[int, msgspec.Meta(ge=0)]
     cpu_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
     peak_memory_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
-    files: Annotated[
-        tuple[ListedFile, ...], msgspec.Meta(max_length=job_frames.MAX_FILES_OUT)
-    ] = ()
+    files: Annotated[tuple[ListedFile, ...], msgspec.Meta(max_length=job_frames.MAX_FILES_OUT)] = ()
     why: Annotated[str, msgspec.Meta(max_length=1000)] = ""  # of `start`: what failed

@@ -19,8 +19,8 @@ The request is an object with these keys:
     output     bytes of standard output and error together after which the run is ended
     cpus       number of threads for numeric libraries
 
-The last frame is `END`, JSON of `core/wire/execution/execute_api.JobEnd`. `VALUE` is the repr of the last
-expression. `FILE` is one file of /out: its name in UTF-8, NUL, and its content.
+The last frame is `END`, JSON of `core/wire/execution/execute_api.JobEnd`. `VALUE` is the repr of
+the last expression. `FILE` is one file of /out: its name in UTF-8, NUL, and its content.
 """
 
 import struct

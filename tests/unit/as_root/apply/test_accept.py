@@ -260,7 +260,7 @@ def test_a_proposal_of_over_1_mib_is_refused(machine: Machine) -> None:
 
 def test_the_readers_problems_are_marked(machine: Machine) -> None:
     said = machine.expect_refused("is not a valid proposal", "[mcp_servers.a]\n[approvals]\n")
-    assert "\n  | the proposal, [mcp_servers.a]: needs either `command` or `url`" in said
+    assert "\n  | the proposal, [mcp_servers.a]: needs exactly one of `command`, `url`" in said
     assert "\n  |   fix: write `command" in said
     assert said.splitlines()[-1].startswith("  fix: propose it again")
 

@@ -21,17 +21,19 @@ def held(name: str = "remote") -> tuple[str, int]:
 
 
 def test_it_is_made_once_for_each_server() -> None:
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     value, version = held()
     assert len(base64.b64decode(value, validate=True)) == aead.KEY_BYTES
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     assert held() == (value, version) == (value, 1)
-    mint.ensure_oauth_key("other")
+    mint.ensure_key("other", OAUTH_KEY)
     assert held("other")[0] != value
 
 
 def test_simultaneous_starts_make_one_key() -> None:
-    threads = [threading.Thread(target=mint.ensure_oauth_key, args=["remote"]) for _ in range(8)]
+    threads = [
+        threading.Thread(target=mint.ensure_key, args=["remote", OAUTH_KEY]) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -40,7 +42,7 @@ def test_simultaneous_starts_make_one_key() -> None:
 
 
 def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     before = held()
     command.rekey(None)
     assert held() == before
@@ -48,19 +50,19 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_removed_key_is_made_again() -> None:
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     before = held()
     command.remove("remote", OAUTH_KEY)
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     value, version = held()
     assert (value != before[0], version) == (True, 2)
 
 
 def test_a_damaged_key_is_left_and_reported() -> None:
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     path = Path(paths.sealed("remote", OAUTH_KEY))
     path.write_text("{}")
-    mint.ensure_oauth_key("remote")
+    mint.ensure_key("remote", OAUTH_KEY)
     with pytest.raises(
         McpwrapError, match=f"secret remove remote {OAUTH_KEY}`, restart it and log in"
     ):

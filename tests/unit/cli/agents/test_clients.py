@@ -331,7 +331,7 @@ def test_a_file_that_cannot_be_converted_is_an_error(home: Path) -> None:
     broken = put(home / "config.toml", "[mcp_servers.git]\n")
     error = converted(str(broken), "--client", "zed").exception
     assert isinstance(error, McpwrapError)
-    assert "needs either `command` or `url`" in str(error)
+    assert "needs exactly one of `command`, `url`" in str(error)
     assert "is not one of" in str(converted(str(broken), "--client", "x").exception)
 
 

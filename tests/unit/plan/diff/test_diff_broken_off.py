@@ -36,6 +36,7 @@ from tests.unit.plan.machine import (
 MINDS = (NOTHING, CHANGED, SECOND_OF_TWO, CACHE, OTHER_OPENED)
 WAYS_OUT = {paths.proxy_unit(instance): paths.proxy(instance) for instance in SQUIDS}
 WAYS_OUT |= {paths.FRONT_UNIT: paths.FRONT, paths.WEBHOOK_UNIT: paths.WEBHOOK}
+WAYS_OUT |= {paths.WORKER_UNIT: paths.WORKER}
 
 
 @cache
@@ -67,6 +68,14 @@ def expect_nothing_left(machine: Machine, want: Desired) -> None:
     assert machine.open_listeners.keys() == want.listeners.keys()
     for template in (paths.listener, paths.listener_drop_in):
         assert paths.names_in(machine.files, template) == want.listeners.keys()
+    assert machine.open_jobs.keys() == want.job_files.keys()
+    assert paths.names_in(machine.files, paths.job_drop_in) == want.job_files.keys()
+    assert machine.accounts == want.uid_by_account()
+    assert machine.files.get(paths.WORKER, "") == want.worker
+    drop_ins = {paths.WORKER_SOCKET_DROP_IN, paths.WORKER_SERVICE_DROP_IN}
+    assert drop_ins & machine.files.keys() == want.worker_drop_ins.keys()
+    listening = ("listens", *want.worker_drop_ins.values()) if want.worker else ()
+    assert machine.worker == listening
     wanted_files = {path for files in want.server_files.values() for path in files}
     resolv_confs = {path for path in machine.files if path.startswith(paths.RESOLV_CONFS)}
     assert resolv_confs <= wanted_files
@@ -87,6 +96,11 @@ def expect_safe(machine: Machine) -> None:
         assert machine.accounts[account_of(name)] in wrapped
         assert {paths.spec(name), paths.drop_in(name), paths.sysusers(name)} <= machine.files.keys()
         assert name in machine.listening
+    for instance in machine.open_jobs:  # a run has an account of its own, and no network
+        pool, _, number = instance.rpartition("-")
+        assert machine.accounts[account_of(f"{pool}/{number}")] in wrapped
+    clients = {int(element) for name, element in machine.elements if name == "worker_clients"}
+    assert clients <= wrapped
     for instance in machine.open_listeners:  # an existing file means that it is in effect
         listener = decode(machine.files[paths.listener(instance)].encode())
         address = f"ListenStream={listener.address}:52100\n"

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
-from tests.unit.plan.configs import URL
+from tests.unit.plan.configs import PYTHON, URL
 from tests.unit.plan.machine import wanted
 
 HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
@@ -18,6 +18,7 @@ flush set inet mcpwrap direct6
 flush set inet mcpwrap ports
 flush set inet mcpwrap parents4
 flush set inet mcpwrap parents6
+flush set inet mcpwrap worker_clients
 """
 THREE_SETS = """\
 add element inet mcpwrap egress_addr { 21770 . 127.77.6.234 }
@@ -72,6 +73,15 @@ def client(uid: int, address: str) -> tuple[str, str]:
         (
             URL.replace("alice", "bob"),
             {WRAPPED, OWN, ("ports", "443"), client(1001, "127.78.0.1")},
+        ),
+        (  # the server reaches the worker; its runs reach nothing
+            PYTHON,
+            {
+                ("wrapped", "28845"),
+                ("worker_clients", "28845"),
+                ("wrapped", "27393"),
+                ("wrapped", "36599"),
+            },
         ),
         ("[egress]\nparent = '10.0.0.1:3128'", {("parents4", "10.0.0.1 . 3128")}),
         ("[egress]\nparent = '[fd00::1]:80'", {("parents6", "fd00::1 . 80")}),

@@ -1,0 +1,59 @@
+"""Parser of the table of a server that is a program of this machine (`command`)."""
+
+from mcpwrap.config import value_parsers
+from mcpwrap.config.model import Local, Server
+from mcpwrap.config.toml_table import TomlTableReader
+
+LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
+
+
+def read(reader: TomlTableReader) -> Local:
+    """Return the command, its arguments, folder and environment."""
+    env = reader.table("env")
+    names = [name for name in env.names() if _is_variable(env, name)]
+    local = Local(
+        command=reader.one("command", _command, ""),
+        args=reader.many("args", value_parsers.argument),
+        cwd=reader.one("cwd", value_parsers.absolute_path, ""),
+        env={name: env.one(name, value_parsers.template, ()) for name in names},
+        inherits=reader.many("inherits", value_parsers.inherited),
+        inherits_any=reader.many("inherits_any", value_parsers.inherited_any),
+    )
+    for name in sorted(set(local.inherits) & set(local.inherits_any)):
+        reader.note(
+            "inherits_any",
+            f"{name} is also in `inherits`",
+            "keep one of the two",
+            code="E-CONFIG-DUPLICATE",
+        )
+    return local
+
+
+def expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> None:
+    """Note an entry of `secret_files` that no variable refers to: it would have no effect."""
+    for key in sorted(set(server.secret_files) - server.secrets()):
+        ours.note(
+            "secret_files",
+            f"no variable refers to {key}",
+            f'write `env = {{ X = "${{{key}}}" }}`',
+            code="E-SECRET-UNREFERENCED",
+        )
+
+
+def _is_variable(env: TomlTableReader, key: str) -> bool:
+    try:
+        value_parsers.variable(key)
+    except value_parsers.BadValueError as problem:
+        env.note(repr(key), problem.problem, problem.fix, code=problem.code)
+        return False
+    return True
+
+
+def _command(value: str) -> str:
+    if not value.startswith("/"):
+        raise value_parsers.BadValueError(
+            f"{value!r} is not an absolute path, and no PATH is searched",
+            "write the absolute path, which `command -v` prints",
+            code="E-CONFIG-COMMAND",
+        )
+    return value_parsers.absolute_path(value)

@@ -1,0 +1,120 @@
+"""Requirements of packages: a name, extras, versions and a marker, and no place to install from.
+
+The library `packaging` parses them. It and uv accept more than an agent may write: URLs, paths, and
+in a requirements file options, comments and environment variables. None of these can be written with
+the characters that are allowed here, so uv cannot take a line for anything but a name.
+
+Source: PEP 508 (grammar), PEP 503 (normalised names), PEP 440 (versions).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from packaging.markers import InvalidMarker
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as ParsedRequirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.text.sanitise import one_line
+
+MAX_REQUIREMENTS = 64
+MAX_CHARACTERS = 256
+# Without @ / \ : # $ % { } & | and what is not ASCII: URLs, paths, comments, variables.
+_CHARACTERS = re.compile(r"[A-Za-z0-9 ._\-\[\],<>=!~*+;()'\"]*")
+_FIX = 'write a name and, if needed, versions, as in "numpy" or "pandas>=2,<3"'
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PackageRequirement:
+    """One requirement in canonical form: equal requirements have equal texts."""
+
+    name: str  # normalised
+    extras: tuple[str, ...]  # normalised and sorted
+    specifiers: str
+    marker: str
+
+    def __str__(self) -> str:
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        marker = f" ; {self.marker}" if self.marker else ""
+        return f"{self.name}{extras}{self.specifiers}{marker}"
+
+
+def parse(untrusted: str) -> PackageRequirement:
+    """Parse one requirement.
+
+    Raises:
+        PackageError: it is not a name with versions, or it is too long.
+    """
+    if len(untrusted) > MAX_CHARACTERS:
+        raise _refusal(untrusted, f"is longer than {MAX_CHARACTERS} characters")
+    if unusual := _CHARACTERS.sub("", untrusted, count=1):
+        raise _refusal(untrusted, f"has the character {unusual[0]!a}, which no requirement needs")
+    if "'" in untrusted and '"' in untrusted:  # a quote in a string: parsers differ in it
+        raise _refusal(untrusted, "has both kinds of quotes")
+    try:
+        parsed = ParsedRequirement(untrusted)
+    except (InvalidRequirement, InvalidMarker) as error:
+        raise _refusal(untrusted, "is not a package name with versions") from error
+    if any(specifier.operator == "===" for specifier in parsed.specifier):
+        raise _refusal(untrusted, "compares by ===, which ignores the rules of versions")
+    return PackageRequirement(
+        name=canonicalize_name(parsed.name),
+        extras=tuple(sorted({canonicalize_name(extra) for extra in parsed.extras})),
+        specifiers=str(parsed.specifier),
+        marker=str(parsed.marker or ""),
+    )
+
+
+def merge(*groups: Iterable[str]) -> tuple[PackageRequirement, ...]:
+    """Parse and unite requirements: those of the configuration, of a script, of an argument.
+
+    Each is there once, in one order. Two with the same name stay two: the resolver finds a version
+    that satisfies both, or reports the conflict.
+
+    Raises:
+        PackageError: one is not valid, or there are too many.
+    """
+    given = [requirement for group in groups for requirement in group]
+    if len(given) > MAX_REQUIREMENTS:
+        raise PackageError(
+            f"{len(given)} packages are required; the limit is {MAX_REQUIREMENTS}",
+            fix="name only the packages that the code imports; their dependencies are found",
+            code="E-PACKAGE-TOO-MANY",
+        )
+    return tuple(sorted({parse(requirement) for requirement in given}))
+
+
+def requirements_file(requirements: Sequence[PackageRequirement]) -> str:
+    """Return the text of a requirements file for uv."""
+    return "".join(f"{requirement}\n" for requirement in requirements)
+
+
+def expect_python(requires_python: str, version: str) -> None:
+    """Check a `requires-python` against the version of the interpreter. "" accepts each version.
+
+    Raises:
+        PackageError: the interpreter is another one, or the specifiers are not valid.
+    """
+    problem = f"the script requires Python {one_line(requires_python[:MAX_CHARACTERS])}"
+    try:
+        accepted = SpecifierSet(requires_python[:MAX_CHARACTERS])
+    except InvalidSpecifier as error:
+        raise PackageError(
+            f"{problem}, which is not a version specifier",
+            fix='write `requires-python = ">=3.11"`, or leave it out',
+            code="E-PACKAGE-PYTHON",
+        ) from error
+    if not accepted.contains(version, prereleases=True):
+        raise PackageError(
+            f"{problem}, and runs have Python {version}",
+            fix=f"write code for Python {version}; the operator chooses the interpreter",
+            code="E-PACKAGE-PYTHON",
+        )
+
+
+def _refusal(untrusted: str, why: str) -> PackageError:
+    shown = one_line(untrusted[:80])
+    return PackageError(f'"{shown}" {why}', fix=_FIX, code="E-PACKAGE-REQUIREMENT")

@@ -1,0 +1,104 @@
+"""Run slots: for each run of a pool at a time an account, a socket and a unit of its own."""
+
+from mcpwrap.config.model import Config, Python
+from mcpwrap.core.names import slot_name
+from mcpwrap.core.wire import server_files as specs
+from mcpwrap.core.wire.execution import worker_file
+from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, MIB, RunLimits
+from mcpwrap.plan import paths
+
+_SUPERVISOR_TASKS = 1
+_SUPERVISOR_BYTES = 32 * MIB  # of the supervisor, beside the memory of the run
+# A slot is started before its run, and waits for it for a minute; then the run; then its end.
+_BESIDE_RUN_S = 120
+_FILES = "mode=1777,nr_inodes=16k"
+
+
+def names(config: Config) -> tuple[str, ...]:
+    """Return the names of all run slots of this machine."""
+    return tuple(
+        slot_name(pool, number)
+        for pool, limits in config.pools().items()
+        for number in range(limits.at_once)
+    )
+
+
+def instance(name: str) -> str:
+    """Return the instance of a slot's units: `python-0` for `python/0`."""
+    return name.replace("/", "-")
+
+
+def files(config: Config) -> dict[str, dict[str, str]]:
+    """Return the drop-ins of all slots, by instance."""
+    found: dict[str, dict[str, str]] = {}
+    for pool, limits in config.pools().items():
+        text = _drop_in(config, pool, limits)
+        for number in range(limits.at_once):
+            of_slot = instance(slot_name(pool, number))
+            found[of_slot] = {paths.job_drop_in(of_slot): text}
+    return found
+
+
+def worker(config: Config) -> str:
+    """Return the text of the worker's configuration; "" if there is nothing to execute."""
+    pools = {pool: worker_file.Pool(limits=limits) for pool, limits in config.pools().items()}
+    if not pools:
+        return ""
+    listen = paths.place(config.worker.listen) if config.worker else ""
+    return specs.encode(worker_file.Worker(pools=pools, listen=listen))
+
+
+def worker_drop_ins(config: Config) -> dict[str, str]:
+    """Return the drop-ins of the worker's units, if other machines reach it."""
+    if config.worker is None:
+        return {}
+    listen = f"ListenStream={paths.place(config.worker.listen)}"
+    keys = [
+        f"LoadCredential=certificate:{config.worker.certificate}",
+        f"LoadCredential=key:{config.worker.key}",
+    ]
+    reason = "# For Python servers of other machines, by TLS."
+    return {
+        paths.WORKER_SOCKET_DROP_IN: _text(["[Socket]", reason, listen]),
+        paths.WORKER_SERVICE_DROP_IN: _text(["[Service]", reason, *keys]),
+    }
+
+
+def _drop_in(config: Config, pool: str, limits: RunLimits) -> str:
+    quarter = limits.memory_bytes // 4
+    return _text(
+        [
+            "[Service]",
+            "# The limits of one run, and its supervisor.",
+            f"MemoryMax={limits.memory_bytes + _SUPERVISOR_BYTES}",
+            f"TasksMax={limits.tasks + _SUPERVISOR_TASKS}",
+            "# The same by account, for machines that do not count tasks by control group.",
+            f"LimitNPROC={limits.tasks + _SUPERVISOR_TASKS}",
+            f"CPUQuota={limits.cpu_percent}%",
+            "# The supervisor ends a run earlier; this is for one that was stopped.",
+            f"RuntimeMaxSec={limits.seconds + _BESIDE_RUN_S}",
+            "# Files are memory of the run: a folder is full before the memory is.",
+            f"TemporaryFileSystem=/tmp:size={quarter},{_FILES} /out:size={quarter},{_FILES}",
+            f"TemporaryFileSystem=/in:size={quarter},{_FILES} /dev/shm:size={quarter},{_FILES}",
+            *_interpreter(config, pool),
+        ]
+    )
+
+
+def _interpreter(config: Config, pool: str) -> list[str]:
+    if pool == LISTENER_POOL and config.worker:
+        path, binds = config.worker.interpreter, []
+    else:
+        runs = config.servers[pool].runs
+        path = runs.interpreter if isinstance(runs, Python) else ""
+        binds = [
+            "# The packages that the server has downloaded; no other server's.",
+            f"BindReadOnlyPaths=-{paths.CACHES}/{pool}/environments:/packages",
+        ]
+    if path.startswith("/opt/"):
+        binds.append(f"BindReadOnlyPaths=/opt/{path.split('/')[2]}")
+    return [*binds, f"Environment=MCPWRAP_INTERPRETER={path}"]
+
+
+def _text(lines: list[str]) -> str:
+    return paths.WRITTEN + "\n".join(lines) + "\n"

@@ -1,0 +1,242 @@
+"""Python servers and the worker for other machines: what may be written, and what is an error."""
+
+import pytest
+
+from mcpwrap.config.model import (
+    Config,
+    ConfigError,
+    Destination,
+    Direct,
+    Python,
+    Server,
+    WorkerListener,
+)
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.toml_writer import toml_of
+from mcpwrap.core.wire.execution.worker_file import MIB, RunLimits
+from tests.unit.config.places import OURS as PROGRAMS
+from tests.unit.config.places import source
+
+HEAD = "[mcp_servers.py]\npython = '/usr/bin/python3'\n"
+OURS = f"{HEAD}[mcp_servers.py.mcpwrap]\n"
+WORKER = "[worker]\nlisten = '10.0.0.5:9443'\ncertificate = '/etc/a.pem'\nkey = '/etc/a.key'\n"
+ALL_LIMITS = (
+    "runs = { memory = '1G', cpu = '50%', tasks = 8, seconds = 5, at_once = 9, code = '1M', "
+    "output = '1K' }"
+)
+
+
+def parsed(text: str) -> Config:
+    return parse([SourceFile("f.toml", text.encode())])
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        (HEAD, Python(interpreter="/usr/bin/python3")),
+        (
+            HEAD.replace("/usr/bin", "/opt/python3.13/bin"),
+            Python(interpreter="/opt/python3.13/bin/python3"),
+        ),
+        (
+            f"{OURS}egress = ['@pypi']\npackages = ['pandas>=2', 'numpy']",
+            Python(interpreter="/usr/bin/python3", packages=("pandas>=2", "numpy")),
+        ),
+        (
+            f"{OURS}worker = 'https://10.0.0.5:9443/'\nworker_ca = '/etc/ssl/certs/w.pem'",
+            Python(
+                interpreter="/usr/bin/python3",
+                worker=Direct("10.0.0.5", 9443),
+                worker_ca="/etc/ssl/certs/w.pem",
+            ),
+        ),
+        (
+            f"{OURS}worker = 'https://[fd00::5]:9443'",
+            Python(interpreter="/usr/bin/python3", worker=Direct("fd00::5", 9443)),
+        ),
+        (
+            f"{OURS}{ALL_LIMITS}",
+            Python(
+                interpreter="/usr/bin/python3",
+                limits=RunLimits(
+                    memory_bytes=1024 * MIB,
+                    cpu_percent=50,
+                    tasks=8,
+                    seconds=5,
+                    at_once=9,
+                    code_bytes=MIB,
+                    output_bytes=1024,
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_a_python_server_runs(text: str, runs: Python) -> None:
+    server = parsed(text).servers["py"]
+    assert server.runs == runs
+    assert server.has_network()  # to the worker, at least
+    assert server.uses_local_worker() == (runs.worker is None)
+    assert server.secrets() == {"WORKER_RPC_TOKEN"}
+    assert server.cache
+    assert not server.transparent
+    assert server.direct == ((runs.worker,) if runs.worker else ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD,
+        f"{OURS}agents = ['alice']\nexpose = 'http'\nlimits = {{ sessions = 4 }}",
+        f"{OURS}egress = ['@pypi']\npackages = ['numpy']\n{ALL_LIMITS}",
+        f"{OURS}worker = 'https://[fd00::5]:9443'\ndirect = ['10.0.0.7:80']",
+    ],
+)
+def test_what_is_written_is_read_again(text: str) -> None:
+    server = parsed(text).servers["py"]
+    assert parsed(toml_of(server)).servers["py"] == server
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "problem"),
+    [
+        ("packages = ['numpy']", "packages", "there is no `egress`"),
+        ("packages = 'numpy'", "packages", "text where a list of text belongs"),
+        (
+            "egress = ['@pypi']\nworker = 'https://10.0.0.5:1'\npackages = ['numpy']",
+            "packages",
+            "of its own interpreter only",
+        ),
+        ("worker = 'http://10.0.0.5:9443'", "worker", "not an https URL of a worker"),
+        ("worker = 'https://worker.example:9443'", "worker", "is not an address and port"),
+        ("worker = 'https://10.0.0.5'", "worker", "is not an address and port"),
+        ("worker = 'https://127.79.0.1:52200'", "worker", "cannot be the address of a server"),
+        ("worker_ca = '/etc/ssl/certs/w.pem'", "worker_ca", "`worker` is not set"),
+        (
+            "worker = 'https://10.0.0.5:9443'\nworker_ca = '/etc/mcpwrap/w.pem'",
+            "worker_ca",
+            "in a folder that no server sees",
+        ),
+        (
+            "worker = 'https://10.0.0.5:9443'\nworker_ca = 'w.pem'",
+            "worker_ca",
+            "not an absolute path",
+        ),
+        ("runs = { memory = '8M' }", "memory", "not a size from 16M to 1T"),
+        ("runs = { memory = 512 }", "memory", "a number where text belongs"),
+        ("runs = { cpu = '0%' }", "cpu", "not a share of a processor"),
+        ("runs = { tasks = 0 }", "tasks", "not a whole number from 1 to 32768"),
+        ("runs = { seconds = 3601 }", "seconds", "not a whole number from 1 to 3600"),
+        ("runs = { seconds = '60' }", "seconds", "not a whole number from 1 to 3600"),
+        ("runs = { at_once = 65 }", "at_once", "not a whole number from 1 to 64"),
+        ("runs = { code = '17M' }", "code", "not a size from 1K to 16M"),
+        ("runs = { output = '0K' }", "output", "not a size from 1K to 16M"),
+        ("runs = { network = true }", "network", "no such setting"),
+        ("workspace = ['/home/alice/a:ro']", "workspace", "is for a program"),
+        ("state = true", "state", "is for a program"),
+        ("umask = '0022'", "umask", "is for a program"),
+        ("secret_files = ['A']", "secret_files", "is for a program"),
+        ("writable_command = true", "writable_command", "is for a program"),
+        ("transparent = true", "transparent", "is for a program"),
+        ("oauth = true", "oauth", "is only valid for a server with `url`"),
+    ],
+)
+def test_what_is_wrong_is_said_where_it_is(line: str, key: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parsed(OURS + line)
+    [found] = caught.value.problems
+    assert found.key == key
+    assert problem in found.problem
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "problem"),
+    [
+        ("args = ['-c']", "args", "is for a program"),
+        ("env = { A = '1' }", "env", "is for a program"),
+        ("cwd = '/tmp'", "cwd", "is for a program"),
+        ("inherits = ['TZ']", "inherits", "is for a program"),
+        ("url = 'https://a.example/'", "", "needs exactly one of"),
+        ("command = '/usr/bin/x'", "", "needs exactly one of"),
+        ("packages = ['numpy']", "packages", "no such setting"),
+    ],
+)
+def test_settings_of_programs_are_refused(line: str, key: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parsed(HEAD + line)
+    assert (key, problem) in {
+        (p.key, problem) for p in caught.value.problems if problem in p.problem
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("python3", "not an absolute path"),
+        ("/home/alice/.venv/bin/python", "not in /usr or /opt"),
+        ("/usr/../home/x", "not in its shortest form"),
+    ],
+)
+def test_an_interpreter_must_be_where_runs_see_it(path: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parsed(HEAD.replace("/usr/bin/python3", path))
+
+
+@pytest.mark.parametrize("name", ["worker", "a" * 25])
+def test_a_name_must_leave_room_for_the_accounts_of_runs(name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be the name of a Python server"):
+        parsed(HEAD.replace("mcp_servers.py", f"mcp_servers.{name}"))
+
+
+@pytest.mark.parametrize("name", ["worker-1", "a" * 24])
+def test_other_names_do(name: str) -> None:
+    assert name in parsed(HEAD.replace("mcp_servers.py", f"mcp_servers.{name}")).servers
+
+
+def test_settings_of_python_servers_are_no_settings_of_others() -> None:
+    for line in ("packages = ['numpy']", "runs = { tasks = 1 }", "worker = 'https://10.0.0.5:1'"):
+        with pytest.raises(ConfigError, match="no such setting"):
+            parse([source(PROGRAMS.with_line(line))])
+
+
+def test_a_worker_for_other_machines() -> None:
+    assert parsed(WORKER).worker == WorkerListener(
+        listen=Direct("10.0.0.5", 9443),
+        interpreter="/usr/bin/python3",
+        certificate="/etc/a.pem",
+        key="/etc/a.key",
+    )
+    text = f"{WORKER}python = '/opt/p/bin/python3'\nruns = {{ tasks = 9 }}\n{HEAD}"
+    config = parsed(text)
+    assert config.worker
+    assert config.worker.interpreter == "/opt/p/bin/python3"
+    assert config.pools() == {"py": RunLimits(), "worker": RunLimits(tasks=9)}
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("[worker]", {"listen", "certificate", "key"}),
+        (WORKER.replace("listen", "at"), {"listen", "at"}),
+        (WORKER.replace("10.0.0.5", "worker.example"), {"listen"}),
+        (WORKER.replace("10.0.0.5", "0.0.0.0"), {"listen"}),
+        (WORKER.replace("certificate = '/etc/a.pem'\n", ""), {"certificate"}),
+        (WORKER.replace("key = '/etc/a.key'\n", ""), {"key"}),
+        (WORKER.replace("'/etc/a.key'", "'a.key'"), {"key"}),
+    ],
+)
+def test_it_is_never_reached_without_tls(text: str, keys: set[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parsed(text)
+    assert {problem.key for problem in caught.value.problems} == keys
+
+
+def test_there_is_one_worker() -> None:
+    files = [SourceFile("a.toml", WORKER.encode()), SourceFile("b.toml", WORKER.encode())]
+    with pytest.raises(ConfigError, match="also defined in another file"):
+        parse(files)
+
+
+def test_a_server_may_list_hosts_instead_of_the_index() -> None:
+    text = f"{OURS}egress = ['pypi.example']\npackages = ['numpy']"
+    server: Server = parsed(text).servers["py"]
+    assert server.egress == (Destination("pypi.example", 443, with_subdomains=False),)
