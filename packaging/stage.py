@@ -40,11 +40,22 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",
     f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
 }
+# Programs that start for each run of code: -S, because site-packages takes longer than the rest.
+QUICK_PROGRAMS = {f"{LIB}/mcpwrap-job": "mcpwrap.as_job.main"}
 LAUNCHER = """\
 #!/usr/bin/python3 -I
 import sys
 
 sys.path[:0] = ["/usr/lib/mcpwrap", "/usr/lib/mcpwrap/site"]
+from {module} import main
+
+sys.exit(main())
+"""
+QUICK_LAUNCHER = """\
+#!/usr/bin/python3 -IS
+import sys
+
+sys.path.insert(0, "/usr/lib/mcpwrap")
 from {module} import main
 
 sys.exit(main())
@@ -87,6 +98,8 @@ def main(destdir: Path, site: Path) -> None:
     """Stage all files."""
     for program, module in PROGRAMS.items():
         put(LAUNCHER.format(module=module), destdir / program, 0o755)
+    for program, module in QUICK_PROGRAMS.items():
+        put(QUICK_LAUNCHER.format(module=module), destdir / program, 0o755)
     for source, target, mode in FILES:
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
