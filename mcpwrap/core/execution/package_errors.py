@@ -72,12 +72,6 @@ _FAILURES = (
         is_explained=True,
     ),
     _Failure(
-        _pattern(r"Wheels are required for NAME"),
-        "{} has no wheel: it is published as source only, and runs install wheels only",
-        "name another version or another package that has wheels",
-        "E-PACKAGE-SOURCE-ONLY",
-    ),
-    _Failure(
         _pattern(r"NAME has no usable wheels"),
         "{} has no wheel: it is published as source only, and runs install wheels only",
         "name another version or another package that has wheels",

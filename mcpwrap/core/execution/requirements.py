@@ -1,8 +1,8 @@
 """Requirements of packages: a name, extras, versions and a marker, and no place to install from.
 
-The library `packaging` parses them. It and uv accept more than an agent may write: URLs, paths, and
-in a requirements file options, comments and environment variables. None of these can be written with
-the characters that are allowed here, so uv cannot take a line for anything but a name.
+The library `packaging` parses them. It and uv accept more than an agent may write: URLs, paths,
+and in a requirements file options, comments and environment variables. None of these can be written
+with the characters that are allowed here, so uv cannot take a line for anything but a name.
 
 Source: PEP 508 (grammar), PEP 503 (normalised names), PEP 440 (versions).
 """

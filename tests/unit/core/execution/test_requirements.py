@@ -1,0 +1,127 @@
+"""Requirements: names with versions, and nothing that names another place."""
+
+import pytest
+
+from mcpwrap.core.execution import requirements
+from mcpwrap.core.execution.package_errors import PackageError
+
+
+@pytest.mark.parametrize(
+    ("given", "canonical"),
+    [
+        ("numpy", "numpy"),
+        ("Ruamel.Yaml", "ruamel-yaml"),
+        ("a__b--c", "a-b-c"),
+        ("pandas >= 2, <3", "pandas<3,>=2"),
+        ("pandas (>=2)", "pandas>=2"),
+        ("requests[Socks, use_chardet]~=2.1", "requests[socks,use-chardet]~=2.1"),
+        ("torch==2.1.0+cpu", "torch==2.1.0+cpu"),
+        ("x==1!2.*", "x==1!2.*"),
+        ("x;python_version>'3'", 'x ; python_version > "3"'),
+        ('x ; os_name == "posix" and extra == "y"', 'x ; os_name == "posix" and extra == "y"'),
+        ("  x  ", "x"),
+    ],
+)
+def test_a_requirement_has_one_canonical_text(given: str, canonical: str) -> None:
+    assert str(requirements.parse(given)) == canonical
+    assert str(requirements.parse(canonical)) == canonical
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        " ",
+        # What uv and pip take for a place.
+        "x @ file:///etc/passwd",
+        "x @ git+https://example.org/x.git",
+        "x@https://example.org/x.whl",
+        "https://example.org/x.whl",
+        "./x",
+        "../x",
+        "/etc/hostname",
+        "x.whl/",
+        "C:\\x",
+        "~",
+        ".",
+        # Options and lines of a requirements file.
+        "-r /etc/hostname",
+        "-r x",
+        "-e .",
+        "--index-url=https://example.org",
+        "--no-index",
+        "x --hash=sha256:00",
+        "x\n--index-url=y",
+        "x\r-r y",
+        "x \\\ny",
+        "x # comment",
+        "${HOME}",
+        "x==${VERSION}",
+        "x==%VERSION%",
+        # Characters that are drawn as others, or as nothing.
+        "\uff4eumpy",
+        "nu\u200bmpy",
+        "\u0440\u0430ndas",  # Cyrillic p and a
+        "x\x00",
+        "x\ty",
+        "x\x1b[2J",
+        # Not PEP 440 and PEP 508.
+        "x==",
+        "x=1",
+        "x>=1.0.foo",
+        "x y",
+        "x[",
+        "x[]]",
+        "x,y",
+        "x;",
+        "x ; rm",
+        "x ; os_name == \"a' or 'b\"",  # both kinds of quotes
+        "x ; unknown == '1'",
+        "x===1.0-odd",
+        "_x",
+        "x" * 257,
+    ],
+)
+def test_everything_else_is_refused(given: str) -> None:
+    with pytest.raises(PackageError) as caught:
+        requirements.parse(given)
+    assert caught.value.code == "E-PACKAGE-REQUIREMENT"
+    assert caught.value.problem.isprintable()
+    assert len(caught.value.problem) < 500
+
+
+def test_requirements_of_several_sources_are_united() -> None:
+    merged = requirements.merge(["Numpy", "b>1"], (), ["numpy", "b<3"])
+    assert requirements.requirements_file(merged) == "b<3\nb>1\nnumpy\n"
+
+
+def test_the_number_of_requirements_is_bounded() -> None:
+    assert len(requirements.merge([f"x{n}" for n in range(60)], ["y"] * 4)) == 61
+    with pytest.raises(PackageError, match="65 packages") as caught:
+        requirements.merge(["x"] * 60, ["y"] * 5)
+    assert caught.value.code == "E-PACKAGE-TOO-MANY"
+
+
+@pytest.mark.parametrize(
+    ("required", "is_met"),
+    [
+        ("", True),
+        (">=3.11", True),
+        ("==3.12.*", False),
+        (">=3.12,<4", False),
+        ("<3.12", True),
+        ("three", False),
+        ("\n", True),
+    ],
+)
+def test_the_interpreter_meets_requires_python(required: str, is_met: bool) -> None:  # noqa: FBT001
+    if is_met:
+        requirements.expect_python(required, "3.11.2")
+        return
+    with pytest.raises(PackageError) as caught:
+        requirements.expect_python(required, "3.11.2")
+    assert caught.value.code == "E-PACKAGE-PYTHON"
+
+
+def test_a_pre_release_of_the_interpreter_counts() -> None:
+    requirements.expect_python(">=3.14", "3.14.1rc1")
