@@ -1,0 +1,1 @@
+"""RUNS AS mcpw-NAME: packages of runs, resolved and unpacked by uv, never executed."""
