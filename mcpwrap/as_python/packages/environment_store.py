@@ -1,15 +1,17 @@
 """Content-addressed folders of installed packages, which all sessions of a server share.
 
-    environments/NAME   finished, read-only to runs; its time is that of its last use
-    builds/NAME         being built, or being removed
-    locks/NAME          shared while a run uses the environment, exclusive to build or remove it
+    environments/NAME    finished, read-only to runs; its time is that of its last use
+    builds/NAME-RANDOM   being built, or being removed
+    locks/NAME           shared while a run uses the environment, exclusive to build or remove it
 
-A folder in `builds` whose lock is free was left by a process that was killed.
+A folder in `builds` whose lock is free was left by a process that was killed. Its name is random,
+because a uv that outlives that process for a moment may still write into it.
 """
 
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from mcpwrap.core.execution.package_errors import PackageError
 from mcpwrap.linux import remove_tree
 
 _NAME = re.compile(r"[0-9a-f]{64}")
+_BUILD = re.compile(r"([0-9a-f]{64})-\w+")
 _ATTEMPTS = 5
 _UV_LOCK = ".lock"  # uv's own, of an installation that is complete
 
@@ -78,8 +81,7 @@ class EnvironmentStore:
     def _build(self, name: str, build: Build) -> None:
         """Build an environment, whose exclusive lock is held."""
         self._remove_leftovers(name)
-        folder = self._builds / name
-        folder.mkdir(mode=0o700)
+        folder = self._new_build(name)
         try:
             build(folder)
             _make_readable(folder)
@@ -99,10 +101,16 @@ class EnvironmentStore:
             )
 
     def _remove_leftovers(self, own: str) -> None:
-        remove_tree.remove(str(self._builds / own))
-        for path in _named(self._builds):
-            if path.name != own and (lock := self._locks.try_exclude(path.name)):
+        for path in self._builds.iterdir():
+            if not (found := _BUILD.fullmatch(path.name)):
+                continue
+            if found[1] == own:
+                remove_tree.remove(str(path))
+            elif lock := self._locks.try_exclude(found[1]):
                 self._remove(path, lock)
+
+    def _new_build(self, name: str) -> Path:
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._builds))
 
     def _evict(self, own: str) -> None:
         """Remove the environments that were not used for longest; none that a run uses."""
@@ -114,8 +122,7 @@ class EnvironmentStore:
             if path.name == own or (lock := self._locks.try_exclude(path.name)) is None:
                 continue
             used -= sizes[path]
-            removed = self._builds / path.name
-            remove_tree.remove(str(removed))
+            removed = self._new_build(path.name)
             # Renamed first: a process that is killed here leaves no half environment.
             with suppress(FileNotFoundError):  # another session has evicted it
                 path.rename(removed)

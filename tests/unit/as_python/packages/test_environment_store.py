@@ -137,11 +137,11 @@ def test_leftovers_of_a_killed_build_are_removed_and_not_those_of_a_live_one(
     tmp_path: Path,
 ) -> None:
     ours = store(tmp_path)
-    for name in (A, B, C):
+    for name in (f"{A}-a1", f"{B}-b_2", f"{C}-c3", "odd"):
         (tmp_path / "builds" / name / "x").mkdir(parents=True)
     living = FileLocks(tmp_path / "locks").exclude(C, no_wait)
     ours.open(A, of_size(1), no_wait).release()
-    assert names(tmp_path / "builds") == [C]
+    assert names(tmp_path / "builds") == [f"{C}-c3", "odd"]
     assert names(tmp_path / "environments" / A) == ["x"]
     assert (tmp_path / "environments" / A / "x").is_file()
     living.release()
