@@ -39,6 +39,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
     f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",
     f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
+    f"{LIB}/mcpwrap-python": "mcpwrap.as_python.main",
 }
 # Programs that start for each run of code: -S, because site-packages takes longer than the rest.
 QUICK_PROGRAMS = {f"{LIB}/mcpwrap-job": "mcpwrap.as_job.main"}

@@ -66,6 +66,7 @@ class PythonSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     worker: str = ""  # `https://ADDRESS:PORT` of a worker on another machine; "" is this machine's
     ca: str = ""  # file with the authority of that worker's certificate; "" is the machine's
     limits: RunLimits
+    cache_bytes: int = CACHE_BYTES  # of the server's folder `cache`, which packages share
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
