@@ -13,10 +13,15 @@ from tests.shared import pace
 from tests.unit.as_python.world import modern
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)
+# The preparations of the wrapper before execve(2) that affect the program.
 _START = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
+from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.seccomp import wrapped_server
 from mcpwrap.as_python.main import main
+prctl.gain_nothing()
+wrapped_server.refuse_sockets()
 sys.exit(main())
 """
 TOKEN = "canary-of-this-test"
