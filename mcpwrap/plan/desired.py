@@ -189,6 +189,7 @@ def _python(server: Server, runs: Python) -> specs.PythonSpec:
         worker=f"https://{paths.place(runs.worker)}" if runs.worker else "",
         ca=runs.worker_ca,
         limits=runs.limits,
+        cache_bytes=server.limits.cache_bytes,
     )
 
 

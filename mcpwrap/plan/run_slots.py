@@ -3,7 +3,7 @@
 from mcpwrap.config.model import Config, Python
 from mcpwrap.core.names import slot_name
 from mcpwrap.core.wire import server_files as specs
-from mcpwrap.core.wire.execution import worker_file
+from mcpwrap.core.wire.execution import job_frames, worker_file
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, MIB, RunLimits
 from mcpwrap.plan import paths
 
@@ -11,7 +11,9 @@ _SUPERVISOR_TASKS = 1
 _SUPERVISOR_BYTES = 32 * MIB  # of the supervisor, beside the memory of the run
 # A slot is started before its run, and waits for it for a minute; then the run; then its end.
 _BESIDE_RUN_S = 120
-_FILES = "mode=1777,nr_inodes=16k"
+# The part of the memory that files in each folder may take; together 9/16.
+_PART_BY_FOLDER = {"/tmp": 4, "/out": 8, "/dev/shm": 8, "/var/tmp": 16}  # noqa: S108 - of the slot
+_IN_BYTES = 2 * job_frames.MAX_IN_BYTES
 
 
 def names(config: Config) -> tuple[str, ...]:
@@ -65,7 +67,6 @@ def worker_drop_ins(config: Config) -> dict[str, str]:
 
 
 def _drop_in(config: Config, pool: str, limits: RunLimits) -> str:
-    quarter = limits.memory_bytes // 4
     return _text(
         [
             "[Service]",
@@ -75,14 +76,18 @@ def _drop_in(config: Config, pool: str, limits: RunLimits) -> str:
             "# The same by account, for machines that do not count tasks by control group.",
             f"LimitNPROC={limits.tasks + _SUPERVISOR_TASKS}",
             f"CPUQuota={limits.cpu_percent}%",
-            "# The supervisor ends a run earlier; this is for one that was stopped.",
+            "# The run supervisor ends a run earlier; this is for one that was stopped.",
             f"RuntimeMaxSec={limits.seconds + _BESIDE_RUN_S}",
-            "# Files are memory of the run: a folder is full before the memory is.",
-            f"TemporaryFileSystem=/tmp:size={quarter},{_FILES} /out:size={quarter},{_FILES}",
-            f"TemporaryFileSystem=/in:size={quarter},{_FILES} /dev/shm:size={quarter},{_FILES}",
+            "# Files are memory of the run: all of these are full before the memory is.",
+            *(_tmpfs(path, limits.memory_bytes // n) for path, n in _PART_BY_FOLDER.items()),
+            _tmpfs("/in", _IN_BYTES),
             *_interpreter(config, pool),
         ]
     )
+
+
+def _tmpfs(path: str, size_bytes: int) -> str:
+    return f"TemporaryFileSystem={path}:mode=1777,size={size_bytes},nr_inodes=16k"
 
 
 def _interpreter(config: Config, pool: str) -> list[str]:

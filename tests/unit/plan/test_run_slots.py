@@ -13,7 +13,6 @@ from tests.unit.plan.configs import LISTENING, NOTHING, PYTHON
 from tests.unit.plan.machine import wanted
 
 OURS = f"{PYTHON}[mcp_servers.py.mcpwrap]\n"
-SIZED = f"size={256 * MIB},mode=1777,nr_inodes=16k"
 OPT = PYTHON.replace("/usr/bin", "/opt/python3.13/bin")
 REMOTE = (
     f"{OURS}agents = ['alice']\nworker = 'https://10.0.0.9:9443'\nworker_ca = '/etc/ssl/ca.pem'\n"
@@ -65,8 +64,11 @@ def test_a_slot_keeps_its_uid_when_others_come_and_go() -> None:
                 "TasksMax=17",
                 "CPUQuota=250%",
                 "RuntimeMaxSec=420",
-                f"TemporaryFileSystem=/tmp:{SIZED} /out:{SIZED}",
-                f"TemporaryFileSystem=/in:{SIZED} /dev/shm:{SIZED}",
+                f"TemporaryFileSystem=/tmp:mode=1777,size={256 * MIB},nr_inodes=16k",
+                f"TemporaryFileSystem=/out:mode=1777,size={128 * MIB},nr_inodes=16k",
+                f"TemporaryFileSystem=/dev/shm:mode=1777,size={128 * MIB},nr_inodes=16k",
+                f"TemporaryFileSystem=/var/tmp:mode=1777,size={64 * MIB},nr_inodes=16k",
+                f"TemporaryFileSystem=/in:mode=1777,size={16 * MIB},nr_inodes=16k",
             ],
         ),
         (
