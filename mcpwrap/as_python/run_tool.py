@@ -110,8 +110,10 @@ class RunTool:
     def _packages(
         self, given: RunArguments, call: CallInProgress
     ) -> AbstractContextManager[InstalledPackages]:
-        configured = self.environment.packages
-        wanted = (*script_metadata.requirements_of(given.code), *given.packages)
+        configured, metadata = self.environment.packages, script_metadata.read(given.code)
+        if version := self.environment.python_version:
+            requirements.expect_python(metadata.requires_python, version)
+        wanted = (*metadata.dependencies, *given.packages)
         if not self.environment.can_install:
             known = {each.name for each in requirements.merge(configured)}
             for each in requirements.merge(wanted):

@@ -48,15 +48,6 @@ def read(code: str) -> ScriptMetadata:
         raise _refusal(f"the `# /// script` block is not valid TOML: {why}") from error
 
 
-def requirements_of(code: str) -> tuple[str, ...]:
-    """Return the `dependencies` of a script.
-
-    Raises:
-        PackageError: its metadata block is not valid.
-    """
-    return read(code).dependencies
-
-
 def _blocks(code: str) -> Iterator[tuple[str, str]]:
     """Yield kind and content of each metadata block.
 

@@ -20,6 +20,7 @@ CAN_INSTALL = RunEnvironment(
 )
 CANNOT_INSTALL = RunEnvironment(limits=LIMITS, python_version="3.11.2", packages=("numpy>=1",))
 SCRIPT = '# /// script\n# dependencies = ["{}"]\n# ///\nprint(1)'
+NEW_SCRIPT = '# /// script\n# requires-python = "{}"\n# ///\nprint(1)'
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 10, 10)
 
 
@@ -96,6 +97,7 @@ def test_a_later_call_learns_that_it_starts_empty(tmp_path: Path) -> None:
         ({"code": "1", "packages": ["pandas"]}, "pandas cannot be added"),
         ({"code": SCRIPT.format("pandas")}, "pandas cannot be added"),
         ({"code": SCRIPT.format("x @ file:///etc")}, "no requirement needs"),
+        ({"code": NEW_SCRIPT.format(">=3.14")}, "Python >=3.14, and runs have Python 3.11.2"),
     ],
 )
 def test_a_refused_call_reaches_no_worker(tmp_path: Path, given: dict[str, Any], text: str) -> None:
@@ -127,6 +129,12 @@ def test_a_configured_package_may_be_named_where_none_can_be_added(tmp_path: Pat
         here.worker.will(worker.result())
         assert here.agent.call(SCRIPT.format("NumPy"))["isError"] is False
         assert here.installer.wanted == [("numpy>=1",)]
+
+
+def test_a_script_may_require_the_python_that_runs_have(tmp_path: Path) -> None:
+    with world(tmp_path, environment=CAN_INSTALL) as here:
+        here.worker.will(worker.result())
+        assert here.agent.call(NEW_SCRIPT.format(">=3.11"))["isError"] is False
 
 
 def test_a_hint_names_what_is_installed(tmp_path: Path) -> None:

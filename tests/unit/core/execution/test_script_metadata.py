@@ -35,7 +35,7 @@ def test_a_block_names_packages_and_a_python_version() -> None:
     assert script_metadata.read(BLOCK) == ScriptMetadata(
         dependencies=("numpy", "pandas<3"), requires_python=">=3.11"
     )
-    assert script_metadata.requirements_of(BLOCK.replace("\n", "\r\n")) == ("numpy", "pandas<3")
+    assert script_metadata.read(BLOCK.replace("\n", "\r\n")).dependencies == ("numpy", "pandas<3")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_script_without_a_block_requires_nothing(code: str) -> None:
 )
 def test_a_block_that_is_not_valid_is_refused(code: str, problem: str) -> None:
     with pytest.raises(PackageError, match=problem) as caught:
-        script_metadata.requirements_of(code)
+        script_metadata.read(code)
     assert caught.value.code == "E-PACKAGE-SCRIPT"
     assert caught.value.problem.isprintable()
 
