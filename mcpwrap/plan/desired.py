@@ -242,6 +242,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
         login=server.has_oauth(),
         policy=policy,
         sessions=server.limits.sessions,
+        executes=isinstance(server.runs, Python),
     )
 
 

@@ -117,6 +117,7 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     members: tuple[int, ...] = ()  # members of `gids` that root could list when this was written
     policy: tuple[str, ...] = ()  # files whose rules apply to it, at the time of the last `apply`
     sessions: int = 0  # of the server at a time; 0, of an earlier version: only the wrapper counts
+    executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Return whether a peer with these ids (unix(7), SO_PEERCRED, SO_PEERGROUPS) is allowed."""

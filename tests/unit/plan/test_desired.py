@@ -16,7 +16,7 @@ from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Ids, desired
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry, allocate
-from tests.unit.plan.configs import GIT, SECRET, STATE
+from tests.unit.plan.configs import GIT, PYTHON, SECRET, STATE
 from tests.unit.plan.machine import parsed, wanted
 
 FULL = """
@@ -138,6 +138,11 @@ def test_a_secret_of_one_account_is_shared_with_nobody() -> None:
 def test_the_gate_is_told_how_to_relay(relay: str) -> None:
     want = wanted(f"{GIT}[mcp_servers.git.mcpwrap]\nrelay = '{relay}'\n", Observed())
     assert want.admissions.by_server["git"].relay == relay
+
+
+def test_the_gate_is_told_which_server_executes_code() -> None:
+    rules = wanted(f"{GIT}{PYTHON}", Observed()).admissions.by_server
+    assert {name: rule.executes for name, rule in rules.items()} == {"git": False, "py": True}
 
 
 @pytest.mark.parametrize(

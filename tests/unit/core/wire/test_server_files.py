@@ -66,6 +66,12 @@ def test_files_are_read_as_they_were_written() -> None:
     assert decode_access_list(encode(ADMISSIONS)) == ADMISSIONS
 
 
+def test_a_rule_of_an_earlier_version_executes_nothing() -> None:
+    rule = '{"uids": [1000, 1001], "gids": [50], "inherits": []}'
+    assert decode_access_list(f'{{"by_server": {{"git": {rule}}}}}') == ADMISSIONS
+    assert not ADMISSION.executes
+
+
 BACKWARDS = dict(reversed(SPEC.env.items()))
 
 

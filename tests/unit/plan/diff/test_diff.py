@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from mcpwrap.core.wire.server_files import AccessList
+from mcpwrap.core.wire.server_files import AccessList, decode_spec
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.diff.diff import diff
 from mcpwrap.plan.observed import Observed
@@ -24,6 +24,7 @@ from tests.unit.plan.configs import (
     ONE_OPENED,
     OTHER_OPENED,
     PARENT,
+    PYTHON,
     SECRET,
     STATE,
     URL,
@@ -282,6 +283,16 @@ def test_nobody_is_shut_out_when_a_policy_comes_or_goes() -> None:
     assert described(todo) == [f"write {paths.ACCESS_LIST}"]
     for left in stages(machine, todo):
         assert left.admissions().by_server["git"].uids == (1000,)
+
+
+def test_no_server_executes_code_before_the_gate_audits_code() -> None:
+    machine = applied(PYTHON.replace("python =", "command ="))
+    todo = plan(PYTHON, machine.seen_by_root())
+    for left in stages(machine, todo):
+        rule = left.admissions().by_server.get("py")
+        runs = decode_spec(left.files[paths.spec("py")].encode()).python
+        assert runs is None or rule is None or rule.executes
+    assert after(machine, todo).admissions().by_server["py"].executes
 
 
 @pytest.mark.parametrize("path", [LISTENER.format(1000), DROP_IN.format(1000)])
