@@ -89,7 +89,7 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         return
     send_to_stub(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
-    judging = SessionJudge(policy, recorder, monitor)
+    judging = SessionJudge(policy, recorder, monitor, executes=admission.executes)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, context.verdicts)
     run_relay(session, context.filter.enter)
 

@@ -19,7 +19,10 @@ from mcpwrap.session.audit_log.recorder import Recorder
 class SessionJudge:
     """Message gate of one session, with the monitor's latest policy, its audit and its notes."""
 
-    def __init__(self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor):
+    def __init__(
+        self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor, *, executes: bool
+    ) -> None:
+        """`executes`: the server executes code."""
         self._about = recorder.about
         self._who = f"uid {self._about.uid}, {self._about.server!r}"
         self._monitor = monitor
@@ -27,7 +30,8 @@ class SessionJudge:
         self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
         self.note = JournalNotes(self._who, self._write).note
-        self.gate = Gate(policy, self._limits, recorder, SessionApprovals(monitor, recorder))
+        approvals = SessionApprovals(monitor, recorder)
+        self.gate = Gate(policy, self._limits, recorder, approvals, executes=executes)
 
     def renew(self, gate: Gate) -> None:
         """Take a new policy from the monitor, and start the clock of the decision."""

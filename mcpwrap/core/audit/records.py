@@ -15,6 +15,7 @@ import msgspec
 from nacl.public import PrivateKey
 
 from mcpwrap.core.audit.hash_chain import KEY_BYTES, derived
+from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 
 _EPOCH_BYTES, _BOOT_BYTES = 8, 16
 _HEAD_BYTES = _EPOCH_BYTES + _BOOT_BYTES
@@ -91,6 +92,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hash: str = ""
     sealed: str = ""  # Base64
     plain: msgspec.Raw = NOTHING
+    code: SubmittedCode | None = None  # of a call to a server that executes code
+    run: RunReport | None = None  # of the response to one
     # Since the last record, on a full disk.
     torn: int = 0  # bytes of unfinished lines
     unrecorded: int = 0  # messages that were refused because they could not be recorded

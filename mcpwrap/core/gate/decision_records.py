@@ -1,17 +1,20 @@
 """Audit records of the gate's decisions, each written before it is carried out.
 
 Every request is audited. Other messages are audited if a rule matched, or if they were changed or
-refused. A cancellation of a request that is not open is dropped without a record.
+refused. A cancellation of a request that is not open is dropped without a record. If the server
+executes code, each response to a call is audited too.
 """
 
 import msgspec
+from msgspec.structs import replace
 
+from mcpwrap.core.gate.executed_code import SubmittedCode, submitted_code
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.core.gate.session import Approval, JournalNote, MessageOutcome, NoteKind, SessionState
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
-from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
+from mcpwrap.core.protocol.methods import TARGET_KEY, TOOLS_CALL, era_of
 
 ALLOWED, CHANGED, APPROVED = "allowed", "changed", "approved"
 UNRECORDED = JournalNote(NoteKind.UNRECORDED, "the audit cannot be written")
@@ -67,9 +70,9 @@ def write_answer(
 ) -> bool:
     """Write the audit record of a response; return whether it is written.
 
-    A response that is forwarded unchanged and without notes needs no record.
+    A response that is forwarded unchanged, without notes and without a run needs no record.
     """
-    if not outcome.notes and not outcome.is_changed:
+    if not outcome.notes and not outcome.is_changed and outcome.run is None:
         return True
     about = _About(
         sender=Sender.SERVER,
@@ -107,6 +110,12 @@ def unrecorded(
     return MessageOutcome(forward, answer, notes=(*outcome.notes, UNRECORDED))
 
 
+def _code(about: _About) -> SubmittedCode | None:
+    if about.sender is not Sender.AGENT or about.method != TOOLS_CALL or about.params is None:
+        return None
+    return submitted_code(about.params.get("arguments"))
+
+
 def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> bool:
     """Append one audit record; the first note that is not LOGGED gives decision and reason."""
     watched: list[str] = []
@@ -118,21 +127,22 @@ def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> boo
             refusal = refusal or note
     approval = outcome.approval or _NO_APPROVAL
     passed = APPROVED if approval.by else CHANGED if outcome.is_changed else ALLOWED
-    return session.audit.write(
-        AuditedDecision(
-            sender=about.sender.value,
-            method=about.method,
-            target=about.target,
-            id=about.id,
-            era=about.era,
-            decision=refusal.kind.value if refusal else passed,
-            rule=refusal.rule if refusal else outcome.rule,
-            why=refusal.text if refusal else "",
-            watched=tuple(watched),
-            params=about.params,
-            size=session.size,
-            approval=approval.id,
-            shown=approval.shown,
-            by=approval.by,
-        )
+    decided = AuditedDecision(
+        sender=about.sender.value,
+        method=about.method,
+        target=about.target,
+        id=about.id,
+        era=about.era,
+        decision=refusal.kind.value if refusal else passed,
+        rule=refusal.rule if refusal else outcome.rule,
+        why=refusal.text if refusal else "",
+        watched=tuple(watched),
+        params=about.params,
+        size=session.size,
+        approval=approval.id,
+        shown=approval.shown,
+        by=approval.by,
     )
+    if session.executes:
+        decided = replace(decided, code=_code(about), run=outcome.run)
+    return session.audit.write(decided)

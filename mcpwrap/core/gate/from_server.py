@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
 from mcpwrap.core.gate.call_outcomes import report_failure, report_result, report_task_state
+from mcpwrap.core.gate.executed_code import RunReport, report_of_failure, report_of_result
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.results import judge_failure, judge_result
 from mcpwrap.core.gate.session import (
@@ -254,11 +255,20 @@ def _judge_response(session: SessionState, answer: Result | Failure, json: bytes
         )
     match answer:
         case Result():
-            return _judge_result(session, context, answer, json)
+            outcome = _judge_result(session, context, answer, json)
         case Failure():
-            return _judge_failure(session, context, answer, json)
+            outcome = _judge_failure(session, context, answer, json)
         case _:
             assert_never(answer)
+    if session.executes:
+        outcome = replace(outcome, run=_report_run(context, answer))
+    return _record(session, context, answer.id, outcome)
+
+
+def _report_run(context: RequestContext, answer: Result | Failure) -> RunReport | None:
+    if isinstance(answer, Result):
+        return report_of_result(context.method, answer.result)
+    return report_of_failure(context.method)
 
 
 def _judge_result(
@@ -268,12 +278,11 @@ def _judge_result(
     report_result(session, context, value)
     judged = judge_result(session, context, value)
     if judged.refusal is not None:
-        return _deny(session, context, answer.id, judged.refusal, judged.notes)
+        return _deny(context, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not value
     forward = result_response(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(context, answer.id), judged) if is_changed or judged.notes else ()
-    outcome = MessageOutcome(forward, notes=notes, is_changed=is_changed)
-    return _record(session, context, answer.id, outcome)
+    return MessageOutcome(forward, notes=notes, is_changed=is_changed)
 
 
 def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
@@ -291,13 +300,12 @@ def _judge_failure(
     _allow_new_handshake(session, context)
     judged = judge_failure(session, context, answer.error)
     if judged.refusal is not None:
-        return _deny(session, context, answer.id, judged.refusal, judged.notes)
+        return _deny(context, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not answer.error
     if is_changed:
         json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
     notes = logged(_about(context, answer.id), judged.notes)
-    outcome = MessageOutcome(json, notes=notes, is_changed=is_changed)
-    return _record(session, context, answer.id, outcome)
+    return MessageOutcome(json, notes=notes, is_changed=is_changed)
 
 
 def _allow_new_handshake(session: SessionState, context: RequestContext) -> None:
@@ -307,16 +315,12 @@ def _allow_new_handshake(session: SessionState, context: RequestContext) -> None
 
 
 def _deny(
-    session: SessionState,
-    context: RequestContext,
-    request_id: Id,
-    refusal: Judgement,
-    notes: tuple[str, ...],
+    context: RequestContext, request_id: Id, refusal: Judgement, notes: tuple[str, ...]
 ) -> MessageOutcome:
     about = _about(context, request_id)
     response = error_responses.denied(request_id, context.method, context.era, refusal)
     all_notes = (*logged(about, notes), *blocked(about, refusal, context.target))
-    return _record(session, context, request_id, MessageOutcome(response, notes=all_notes))
+    return MessageOutcome(response, notes=all_notes)
 
 
 def _record(

@@ -52,8 +52,11 @@ class Gate:
         limits: CallLimiter,
         audit: Audit,
         approvals: Approvals = NO_APPROVALS,
+        *,
+        executes: bool = False,
     ) -> None:
-        self._session = SessionState(policy, limits, audit, approvals)
+        """`executes`: the server executes code (`AccessRule.executes`)."""
+        self._session = SessionState(policy, limits, audit, approvals, executes)
 
     @property
     def policy(self) -> ServerPolicy:

@@ -4,6 +4,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.protocol.json_value import Json
 
 
@@ -103,6 +104,8 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True):
     approval: str = ""  # id of the question to a person
     shown: str = ""  # digest of what was shown
     by: str = ""  # who decided, and by which channel
+    code: SubmittedCode | None = None  # of a call to a server that executes code
+    run: RunReport | None = None  # of the response to one
 
 
 class Audit(Protocol):

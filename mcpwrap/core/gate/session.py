@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from mcpwrap.core.gate.executed_code import RunReport
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
 from mcpwrap.core.gate.ports import Approvals, Audit
@@ -68,6 +69,7 @@ class MessageOutcome(msgspec.Struct, frozen=True):
     is_changed: bool = False  # what is forwarded is not what was received
     approval: Approval | None = None
     held: PendingApproval | None = None  # the request is held, and nothing is forwarded
+    run: RunReport | None = None  # of code that the server has executed
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class SessionState:
     limits: CallLimiter
     audit: Audit
     approvals: Approvals
+    executes: bool = False  # code: each call is audited with it, and each response with its run
     pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # of a monotonic clock
     can_elicit: bool = False  # the agent's handshake declares elicitation forms

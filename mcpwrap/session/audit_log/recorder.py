@@ -99,6 +99,8 @@ class Recorder:
             approval=decided.approval,
             shown=decided.shown,
             by=cut(decided.by),
+            code=decided.code,
+            run=decided.run,
             us=us,
             hash=stored.hash,
             sealed=stored.sealed,

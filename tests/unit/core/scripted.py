@@ -135,9 +135,16 @@ def recorded(decided: AuditedDecision) -> str:
         f"watched={','.join(decided.watched)}" if decided.watched else "",
         f"approval={decided.approval},{decided.shown}" if decided.approval else "",
         f"by={decided.by}" if decided.by else "",
+        _set_fields("code", decided.code),
+        _set_fields("run", decided.run),
         "" if decided.params is None else msgspec.json.encode(decided.params).decode(),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _set_fields(name: str, value: msgspec.Struct | None) -> str:
+    """Return an optional part of a record; a field with its default is left out."""
+    return "" if value is None else f"{name}={msgspec.json.encode(value).decode()}"
 
 
 def spoken(action: Action) -> str:

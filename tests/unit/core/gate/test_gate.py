@@ -5,7 +5,7 @@ gate's actions on it, in order. `same` stands for the sent line, `MODERN` for th
 envelope. `policy>` and `limits>` set up policy and limits; `handshake>` agrees on a revision;
 `told>` is what was reported to the limits since the last `told>`, or `nothing`; `written>` is the
 next audit record, and `written> nothing` means that there are no more. `audit>` breaks or repairs
-the audit. `end>` ends the server, with the reason.
+the audit. `end>` ends the server, with the reason. With `executes> code` the server executes code.
 
 For held requests, `asked>` is the next approval request, `asked> nothing` means that there are no
 more, and `approvals>` is the reply to the next one, which is then not held. `person>` decides on a
@@ -72,9 +72,13 @@ class Performance:
         self.limits = ScriptedLimits()
         self.audit = ScriptedAudit()
         self.approvals = ScriptedApprovals()
-        self.gate = Gate(self.policy, self.limits, self.audit, self.approvals)
         self.now_s = 1000.0
-        self.gate.at(self.now_s)
+        self.gate = self.new_gate(executes=False)
+
+    def new_gate(self, *, executes: bool) -> Gate:
+        gate = Gate(self.policy, self.limits, self.audit, self.approvals, executes=executes)
+        gate.at(self.now_s)
+        return gate
 
     def play(self, lines: list[str]) -> None:
         at = 0
@@ -113,6 +117,8 @@ class Performance:
                     else ApprovalUnavailable(rest)
                 )
                 self.approvals.answers.append(answer)
+            case "executes":
+                self.gate = self.new_gate(executes=True)
             case "handshake":
                 self.shake_hands(*what.split(" "))
             case _:

@@ -10,6 +10,7 @@ from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import Record
+from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log import recorder
@@ -17,6 +18,8 @@ from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 KEY = bytes(range(32))
+CODE = SubmittedCode(sha256="00ff", size_bytes=3)
+RUN = RunReport(ending="exit", exit_code=0)
 ALLOWED = AuditedDecision(sender="agent", method="ping", decision="allowed")
 
 
@@ -78,6 +81,8 @@ def test_a_record_has_all_fields_of_the_decision(
         watched=("a", "b"),
         params={"name": "x"},
         size=99,
+        code=CODE,
+        run=RUN,
     )
     assert written.recorder.write(decided)
     ((record,),) = written.records()
@@ -85,7 +90,7 @@ def test_a_record_has_all_fields_of_the_decision(
         n=0, at=1234.5, server="git", uid=1000, session="1-1", sender="agent",
         decision="blocked", method="tools/call", target="x" * 256 + "...", id="7", era="modern",
         rule="no-x", why="because", watched=("a", "b"), policy="12ab", size=99, us=record.us,
-        hash=record.hash,
+        hash=record.hash, code=CODE, run=RUN,
     )  # fmt: skip
     assert record.hash
     assert written.tally.counts().by_decision["blocked"] == 1

@@ -1,0 +1,75 @@
+"""Session's judge with a real recorder: what its audit file has of the calls of a server."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_gate.session import judge
+from mcpwrap.as_gate.session.judge import SessionJudge
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.state.start_backoff import Backoff
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.hash_chain import Chain, record_of
+from mcpwrap.core.audit.params import ParamsEncoder
+from mcpwrap.core.gate.executed_code import RunReport, submitted_code
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.rules import Policy
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
+from mcpwrap.session.audit_log.chained_file import ChainedFile
+from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
+
+KEY = bytes(range(32))
+CODE = b"print('canary')"
+PARAMS = b'{"name":"run_python","arguments":{"code":"%b"}}' % CODE
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % PARAMS
+CONTENT = b'{"stdout":"canary","exit_code":0,"ending":"exit","run":"00ff"}'
+RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":{"structuredContent":%b}}' % CONTENT
+
+
+def records_of(path: Path) -> list[records.Record]:
+    chain = Chain(KEY)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert all(chain.accepts(line) for line in lines)
+    return [records.decode_record(record_of(line)) for line in lines]
+
+
+@contextmanager
+def judging(path: Path, *, executes: bool) -> Iterator[SessionJudge]:
+    start = records.start_of(KEY, 1)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        recorder = Recorder(
+            RecordedSession("1-1", "py", 1000),
+            ChainedFile(fd, Chain(KEY)),
+            ParamsEncoder("hash", start.digest_key, start.box),
+            SharedCounters(),
+            lambda: None,
+        )
+        monitor = ToMonitor(ours, DoorbellFlag(), Backoff())
+        yield SessionJudge(compile_policy(Policy(), "py"), recorder, monitor, executes=executes)
+    os.close(fd)
+
+
+@pytest.mark.parametrize("executes", [True, False])
+def test_the_audit_has_code_and_run_of_a_server_that_executes_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, executes: bool
+) -> None:
+    monkeypatch.setattr(judge, "Journal", lambda: None)  # it gets no note here
+    path = tmp_path / "1.jsonl"
+    with judging(path, executes=executes) as session:
+        session.renew(session.gate)
+        assert len(session.gate.from_agent(CALL)) == 1
+        assert len(session.gate.from_server(RESPONSE)) == 1
+    found = [(one.sender, one.code, one.run) for one in records_of(path)]
+    if executes:
+        code = submitted_code({"code": CODE.decode()})
+        run = RunReport(id="00ff", ending="exit", exit_code=0)
+        assert found == [("agent", code, None), ("server", None, run)]
+    else:
+        assert found == [("agent", None, None)]
+    assert b"canary" not in path.read_bytes()
