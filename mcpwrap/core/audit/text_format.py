@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mcpwrap.core.audit.reader import UNREADABLE
 from mcpwrap.core.audit.records import NOTHING, ApprovalAnswered, Record, encode
 from mcpwrap.core.egress.access_log import EgressEvent, row_of
+from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.session import subject
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
@@ -18,6 +19,7 @@ from mcpwrap.core.text.sanitise import shown
 
 NOBODY = -1  # UID in records of a server that belong to none of its sessions
 _OF_TOOLS = {TOOLS_CALL} | TASK_RESULTS
+_HASH_DIGITS = 16  # shown of the SHA-256 of code
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -68,6 +70,8 @@ def line_of(record: Record, agent: str) -> AuditLine:
     if record.by:
         after.append(f"approval {shown(record.approval)} by {shown(record.by)}")
     after += [f"watched by {shown(rule)}" for rule in record.watched]
+    after += [_submitted(record.code)] if record.code else []
+    after += [_reported(record.run)] if record.run else []
     if record.us:
         after.append(f"{record.us} us")
     return AuditLine("  ".join(before), shown(record.decision), "  ".join(after))
@@ -148,6 +152,34 @@ def span_s(text: str) -> int:
     if span is None:
         raise ValueError(text)
     return int(span[1]) * _SECONDS[span[2]]
+
+
+def _submitted(code: SubmittedCode) -> str:
+    """Return a call's code in words; the hash is cut, and JSON has all of it."""
+    if not code.sha256:
+        return "no code"
+    parts = [f"code {shown(code.sha256[:_HASH_DIGITS])}", f"{code.size_bytes} bytes"]
+    if code.timeout_s is not None:
+        parts.append(f"timeout {code.timeout_s} s")
+    if code.files:
+        parts.append(f"files {code.files}")
+    if code.packages:
+        parts.append(f"packages {code.packages}")
+    return ", ".join(parts)
+
+
+def _reported(run: RunReport) -> str:
+    """Return the server's report about a run in words."""
+    parts = [] if run.ending == "exit" and run.exit_code is not None else [shown(run.ending)]
+    if run.exit_code is not None:
+        parts.append(f"exit code {run.exit_code}")
+    if run.duration_ms is not None:
+        parts.append(f"{run.duration_ms} ms")
+    if run.timeout_s is not None:
+        parts.append(f"timeout {run.timeout_s} s")
+    parts += ["truncated"] if run.truncated else []
+    parts += ["killed"] if run.killed else []
+    return f"{f'run {shown(run.id)}' if run.id else 'run'}: {', '.join(parts)}"
 
 
 def _fields(record: Record) -> dict[str, Json]:

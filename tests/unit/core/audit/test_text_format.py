@@ -46,8 +46,40 @@ def json_of(one: Record, agent: str, params: Json = None) -> str:
             {"sender": "server", "method": "sampling/createMessage", "target": ""},
             "from the server:  sampling/createMessage",
         ),
+        ({"code": {}, "us": 9}, "tools/call read_query  no code  9 us"),
+        (
+            {"code": {"sha256": "0123456789abcdef" * 4, "size_bytes": 8}},
+            "tools/call read_query  code 0123456789abcdef, 8 bytes",
+        ),
+        (
+            {"code": {"sha256": "\x1b[2J", "timeout_s": 0, "files": 2, "packages": 1}},
+            r"tools/call read_query  code \x1b[2J, 0 bytes, timeout 0 s, files 2, packages 1",
+        ),
+        ({"run": {"ending": "error"}}, "tools/call read_query  run: error"),
+        (
+            {"run": {"id": "01", "ending": "exit", "exit_code": 3, "duration_ms": 93}},
+            "tools/call read_query  run 01: exit code 3, 93 ms",
+        ),
+        ({"run": {"ending": "exit"}}, "tools/call read_query  run: exit"),
+        (
+            {"run": {"ending": "output", "timeout_s": 60, "truncated": True}},
+            "tools/call read_query  run: output, timeout 60 s, truncated",
+        ),
+        (
+            {"sender": "server", "run": {"id": "a b\n", "ending": "x\x1b", "exit_code": 0}},
+            r"from the server:  tools/call read_query  run a b\n: x\x1b, exit code 0",
+        ),
+        (
+            {
+                "run": {
+                    "id": "00ff", "ending": "timeout", "exit_code": 137, "duration_ms": 60_021,
+                    "killed": True,
+                }
+            },
+            "tools/call read_query  run 00ff: timeout, exit code 137, 60021 ms, killed",
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_line_has_the_decision(fields: dict[str, object], after: str) -> None:
     before = "2026-03-01T12:00:00.000+00:00  alice  sqlite  12-7"
     assert line_of(record(**fields), "alice") == AuditLine(before, "blocked", after)
@@ -83,6 +115,10 @@ def test_json_has_all_fields_of_a_record() -> None:
     assert fields.pop("plain") == {"q": "\u2028", "x": 1}
     assert fields.pop("agent") == "a"
     assert msgspec.convert(fields, Record) == record()
+    run = {"id": "00ff", "ending": "exit", "exit_code": 0}
+    assert fields_of(record(run=run), "a")["run"] == run
+    code = {"sha256": "00", "size_bytes": 1}
+    assert fields_of(record(code=code), "a")["code"] == code
     assert '"params":{"x":1}' in json_of(record(), "a", {"x": 1})
 
 
