@@ -18,7 +18,7 @@ MAX_AT_ONCE = 64  # slots: a unit and an account each
 
 _PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
-    "workspace", "writable_command", "umask", "state", "secret_files", "transparent",
+    "workspace", "writable_command", "umask", "state", "secret_files", "transparent", "relay",
 )  # fmt: skip
 _PLAIN = Server(name="", runs=Python(interpreter=""), transparent=False)
 _FIX = "remove it"

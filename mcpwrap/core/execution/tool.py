@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from mcpwrap.core.execution import arguments, run_uris, server_protocol
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.execution import job_frames
+from mcpwrap.core.wire.execution.execute_api import Ending
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 
 NAME = "run_python"
@@ -191,6 +193,13 @@ _PROPERTIES: dict[str, Json] = {
         "description": "Bytes; null if unknown.",
     },
     "cpu_ms": _NUMBER,
+    "run": {"type": "string", "description": "ID, as in the journal of the worker."},
+    "ending": {
+        "type": "string",
+        "enum": list(get_args(Ending)),
+        "description": "What ended the run: `exit` if it ended by itself.",
+    },
+    "timeout": {"type": "integer", "description": "Seconds that were in force."},
     "hint": {"type": "string", "description": "Advice for the next call."},
 }
 OUTPUT_SCHEMA: dict[str, Json] = {

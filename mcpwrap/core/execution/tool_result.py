@@ -75,6 +75,9 @@ def structured_content(
         "files": listed,
         "peak_memory": result.peak_memory_bytes or None,
         "cpu_ms": result.cpu_ms,
+        "run": result.run,
+        "ending": result.ending,
+        "timeout": result.timeout,
     }
     return {**content, "hint": hint} if hint else content
 

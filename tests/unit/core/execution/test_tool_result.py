@@ -14,7 +14,7 @@ from mcpwrap.core.wire.execution.execute_api import ExecuteResult
 
 RESULT = ExecuteResult(
     stdout="1\n", stderr="", exit_code=0, error=None, truncated=False, duration_ms=12, killed=False,
-    value="3", peak_memory_bytes=1000, cpu_ms=5,
+    value="3", peak_memory_bytes=1000, cpu_ms=5, run="00ff", timeout=60,
 )  # fmt: skip
 SEED_KEYS = ["stdout", "stderr", "exit_code", "error", "truncated", "duration_ms", "killed"]
 NEW = "2026-07-28"
@@ -42,7 +42,7 @@ def test_the_text_is_the_json_of_the_seed_and_more() -> None:
     assert structured == {
         "stdout": "1\n", "stderr": "", "exit_code": 0, "error": None, "truncated": False,
         "duration_ms": 12, "killed": False, "value": "3", "files": [], "peak_memory": 1000,
-        "cpu_ms": 5,
+        "cpu_ms": 5, "run": "00ff", "ending": "exit", "timeout": 60,
     }  # fmt: skip
     assert found["isError"] is False
 
