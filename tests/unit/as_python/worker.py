@@ -109,6 +109,10 @@ class RunningCall:
         self.has_caller_gone.set()
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64  # with the default of 5, connections at the same time are lost
+
+
 class StandInWorker:
     """Worker on loopback: its replies are given in advance, its requests are recorded."""
 
@@ -117,7 +121,7 @@ class StandInWorker:
         self.headers: list[dict[str, str]] = []
         self.replies: Queue[Reply] = Queue()
         handler = type("_Handler", (WorkerHandler,), {"world": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server = _Server(("127.0.0.1", 0), handler)
         if tls:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
