@@ -32,7 +32,8 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     Exit status: 0, or 2 if there is no server NAME.
     """
     expect_root("egress")
-    known = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
+    by_name = observer.registry().by_name
+    known = {n: by_name[n].uid for n in observer.server_names()}
     if name not in known:
         raise UsageError(
             f"no server {name!r}",

@@ -6,16 +6,17 @@ import click
 import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.core.names import slot_name
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux.systemd.systemctl import ANALYZE, run
-from mcpwrap.machine import observer
-from mcpwrap.plan import paths
+from mcpwrap.machine import observer, worker
+from mcpwrap.plan import paths, run_slots
 
 _OVERALL = re.compile(r"Overall exposure level for \S+: ([0-9.]+) ([A-Z]+)")
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `--json` for each server: 0.0 is the best, 10.0 is no protection."""
+    """Output of `--json` for each unit: 0.0 is the best, 10.0 is no protection."""
 
     name: str
     exposure: float
@@ -31,6 +32,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     \b
     Example:  mcpwrap score
     0.0 is the best, 10.0 is no protection. `systemd-analyze security mcpwrap@NAME` shows each item.
+    Code of a Python server runs in units of its own: NAME/0 is the first of these.
     Exit status: 0, 1 systemd-analyze gave no level, 2 there is no server NAME.
     """
     known = observer.server_names()
@@ -41,7 +43,7 @@ def command(*, name: str | None, as_json: bool) -> int:
             fix="`mcpwrap status` lists the servers",
             code="E-USAGE-NO-SERVER",
         )
-    rows = [score(n) for n in ([name] if name else known)]
+    rows = [each for n in ([name] if name else known) for each in _scores(n)]
     if as_json:
         print_json(rows)
     else:
@@ -52,13 +54,21 @@ def command(*, name: str | None, as_json: bool) -> int:
     return EXIT_OK
 
 
-def score(name: str) -> Score:
-    """Return the score of one server's unit as it is loaded.
+def _scores(name: str) -> list[Score]:
+    """Return the scores of a server's wrapper, and of its first run slot: all are the same."""
+    found = [score(name, paths.service_unit(name))]
+    if name in worker.configuration().pools:
+        slot = slot_name(name, 0)
+        found.append(score(slot, paths.job_service(run_slots.instance(slot))))
+    return found
+
+
+def score(name: str, unit: str) -> Score:
+    """Return the score of a unit as it is loaded.
 
     Raises:
         McpwrapError: the output of systemd-analyze(1) has no overall level.
     """
-    unit = paths.service_unit(name)
     found = _OVERALL.search(run(ANALYZE, "--no-pager", "security", unit))
     if found is None:
         raise McpwrapError(

@@ -6,13 +6,15 @@ import click
 import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.cli.operate import run_status
+from mcpwrap.cli.operate.run_status import RunsStatus
 from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.systemd import systemctl
-from mcpwrap.machine import nft_table, observer, planning
+from mcpwrap.machine import nft_table, observer, planning, worker
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
@@ -21,7 +23,7 @@ from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
 _CLOSED = "closed: `sudo mcpwrap apply`"
-_UNUSABLE = {"no-egress", "failed", "stopped"}
+_UNUSABLE = {"no-egress", "failed", "stopped", *run_status.UNUSABLE}
 _MIB = 1024 * 1024
 _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # systemd's values for memory that is not counted
 
@@ -42,15 +44,16 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     uid: int
     # ready: starts on first use · running · starting · no-egress: its Squid does not serve it ·
-    # failed · stopped
+    # no-worker, draining: the worker refuses its runs · failed · stopped
     state: str
-    status: str  # status text of the wrapper, systemd's result, or the state of its Squid
+    status: str  # of the wrapper; or systemd's result; or the state of its Squid or the worker
     sessions: int
     memory_bytes: int | None
     refused: (
         int | None
     )  # packets refused by the packet rules since these were loaded; null: not root
     http: tuple[HttpStatus, ...] = ()  # one for each agent with a listener
+    runs: RunsStatus | None = None  # of a Python server
 
 
 @click.command("status")
@@ -62,7 +65,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     \b
     Example:  mcpwrap status git --json
     REFUSED counts the packets that the packet rules refused since they were loaded; only root sees
-    it. For agents that use HTTP the second table has the URL of each agent.
+    it. For agents that use HTTP a second table has the URL of each agent; for Python servers
+    another one has their run slots, the runs in them, and the requests that wait.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     by_name = observer.registry().by_name
@@ -88,6 +92,7 @@ def command(*, name: str | None, as_json: bool) -> int:
             ],
         )
         _print_urls(rows)
+        run_status.print_runs({row.name: row.runs for row in rows if row.runs})
     else:
         tty.say("no servers: add one to /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observer.panic()
@@ -101,6 +106,7 @@ def command(*, name: str | None, as_json: bool) -> int:
         tty.warn(_NO_GATE)
     is_good = is_listening and not flaws and all(row.state not in _UNUSABLE for row in rows)
     is_good = is_good and all(each.is_open for row in rows for each in row.http)
+    is_good = is_good and not any(row.runs and row.runs.closed_slots for row in rows)
     return EXIT_OK if is_good else EXIT_FAILED
 
 
@@ -138,7 +144,8 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemctl.properties(units, names)
     refused = nft_table.refused_by_uid() if os.geteuid() == 0 else None
-    http, without_squid = _http(), _without_squid(known)
+    http, without_squid, by_worker = _http(), _without_squid(known), worker.observe()
+    runs = run_status.runs_by_server(known, by_worker)
     found = [
         _status(
             n,
@@ -149,13 +156,25 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
         )
         for n, a in known.items()
     ]
-    found = [msgspec.structs.replace(each, http=http.get(each.name, ())) for each in found]
-    return [
-        msgspec.structs.replace(each, state="no-egress", status=without_squid[each.name])
-        if each.name in without_squid and each.state in {"ready", "running"}
-        else each
+    found = [
+        msgspec.structs.replace(each, http=http.get(each.name, ()), runs=runs.get(each.name))
         for each in found
     ]
+    refused_runs = run_status.state_by_worker(by_worker)
+    return [_with_helpers(each, without_squid.get(each.name, ""), refused_runs) for each in found]
+
+
+def _with_helpers(
+    row: ServerStatus, without_squid: str, refused_runs: tuple[str, str] | None
+) -> ServerStatus:
+    """Return the status of a server, also of what it needs: its worker, its Squid."""
+    if row.state not in {"ready", "running"}:
+        return row
+    if refused_runs and row.runs and not row.runs.worker:
+        return msgspec.structs.replace(row, state=refused_runs[0], status=refused_runs[1])
+    if without_squid:
+        return msgspec.structs.replace(row, state="no-egress", status=without_squid)
+    return row
 
 
 def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:

@@ -67,6 +67,8 @@ def logs(*, name: str, follow: bool, lines: int, as_json: bool) -> int:
     argv += ["--output=json"] if as_json else ["--output=short-iso"]
     units = [paths.service_unit(name), paths.socket_unit(name), *paths.helper_units(name)]
     units += [paths.listener_service(f"{name}.*"), paths.listener_socket(f"{name}.*")]
+    for slot in (f"{name}-[0-9]", f"{name}-[0-9][0-9]"):  # not `-*`: NAME-x is another server
+        units += [paths.job_service(slot), paths.job_socket(slot)]
     argv += [f"--unit={unit}" for unit in units]
     # journalctl(1) prints most control characters as "[N B blob data]", but not those that
     # change the text direction.
