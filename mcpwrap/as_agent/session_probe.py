@@ -1,13 +1,18 @@
-"""Program that `mcpwrap doctor` runs as an agent: opens a session by the stub, lists the tools.
+"""Program that `mcpwrap doctor` runs as an agent: opens a session by the stub, and uses the server.
 
-Prints one line. Exit status: 0 the server answered, 10 it did not. Any other: nothing was tested.
+Arguments: `NAME` lists its tools. `NAME print` and `NAME connect` have a Python server execute
+code, which prints 1 or tries to connect to an address that no host has. Prints one line. Exit
+status: 0 it worked, 10 it did not; of `connect`: 0 a packet was sent, 10 the run was refused a
+socket, 11 it has no route, 12 the code was not executed. Any other: nothing was tested.
 """
 
 import contextlib
+import errno
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import IO, cast
 
 import msgspec
@@ -18,8 +23,24 @@ from mcpwrap.linux import tty
 STUB = "/usr/bin/mcpwrap-connect"
 _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*: ")  # of Python, and of node
 _MAX_ERROR_BYTES = 16 * 1024
-_NO_ANSWER = 10
+_WORKED, _NO_ANSWER, _NO_ROUTE, _NOT_EXECUTED = 0, 10, 11, 12
+_REFUSED = _NO_ANSWER  # one status, of different attempts
+_MISUSED = 2
 _ANSWER_S = 60  # the first start of a server may download it
+_PRINT = "print(1)"
+# RFC 5737: no host has this address. A run without network is refused the socket.
+_CONNECT = """\
+import socket
+try:
+    socket.create_connection(("192.0.2.1", 443), 3).close()
+except TimeoutError:
+    print("sent")
+except OSError as error:
+    print(error.errno, error.strerror)
+else:
+    print("sent")
+"""
+_REFUSALS = {errno.EAFNOSUPPORT, errno.EPERM, errno.EACCES}
 
 
 class _Answer(msgspec.Struct):
@@ -28,23 +49,68 @@ class _Answer(msgspec.Struct):
     error: dict[str, object] | None = None
 
 
+class _Text(msgspec.Struct):
+    text: str = ""
+
+
+class _ToolResult(msgspec.Struct, rename={"is_error": "isError"}):
+    content: list[_Text]
+    is_error: bool = False
+
+
+class _Run(msgspec.Struct):
+    exit_code: int
+    duration_ms: int
+    stdout: str = ""
+    stderr: str = ""
+    error: str | None = None
+
+
+class _NotExecutedError(Exception):
+    """Result of a tool call whose code was not executed, with the tool's reason."""
+
+
+class _Session:
+    """Session of a server, by the two ends of its stub."""
+
+    def __init__(self, to_server: IO[bytes], from_server: IO[bytes]) -> None:
+        self._to_server = to_server
+        self._from_server = from_server
+        self._requests = 0
+
+    def request(self, method: str, **params: object) -> dict[str, object]:
+        """Return the result of a request.
+
+        Raises:
+            ValueError: the server returned an error.
+            EOFError: it ended.
+        """
+        self._requests += 1
+        self._send({"id": self._requests, "method": method, "params": params})
+        return _answer(self._from_server, self._requests)
+
+    def begin(self) -> None:
+        """Make the handshake."""
+        client = {"name": "mcpwrap doctor", "version": __version__}
+        self.request("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        self._send({"method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, object]) -> None:
+        self._to_server.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+        self._to_server.flush()
+
+
 def main() -> int:
-    """Open one session of the server in argv, list its tools, and end it."""
-    signal.alarm(_ANSWER_S)
-    signal.signal(signal.SIGALRM, _too_late)
-    with subprocess.Popen(
-        [STUB, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as stub:
-        try:
-            tty.say(_listed(cast(IO[bytes], stub.stdin), cast(IO[bytes], stub.stdout)))
-        except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-            with contextlib.suppress(OSError):
-                cast(IO[bytes], stub.stdin).close()
-            said = cast(IO[bytes], stub.stderr).read(_MAX_ERROR_BYTES).decode(errors="replace")
-            tty.say(telling(said.strip() or str(error)))
-            return _NO_ANSWER
-        stub.kill()
-    return 0
+    """Open one session of the server in argv, make one attempt, and end it."""
+    match sys.argv[1:]:
+        case [server]:
+            return _tried(server, _list_tools, _NO_ANSWER)
+        case [server, "print"]:
+            return _tried(server, _print, _NO_ANSWER)
+        case [server, "connect"]:
+            return _tried(server, _connect, _NOT_EXECUTED)
+        case _:
+            return _MISUSED
 
 
 def telling(said: str) -> str:
@@ -53,23 +119,74 @@ def telling(said: str) -> str:
     return next(filter(_ERROR.match, reversed(lines)), lines[0])
 
 
-def _listed(to_server: IO[bytes], from_server: IO[bytes]) -> str:
-    hello = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "mcpwrap doctor", "version": __version__},
-    }
-    _ask(to_server, {"id": 1, "method": "initialize", "params": hello})
-    _answer(from_server, 1)
-    _ask(to_server, {"method": "notifications/initialized"})
-    _ask(to_server, {"id": 2, "method": "tools/list", "params": {}})
-    tools = _answer(from_server, 2).get("tools", [])
-    return f"{len(tools) if isinstance(tools, list) else 0} tools"
+def _tried(server: str, attempt: Callable[[_Session], tuple[int, str]], without_result: int) -> int:
+    signal.alarm(_ANSWER_S)
+    signal.signal(signal.SIGALRM, _too_late)
+    with subprocess.Popen(
+        [STUB, server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as stub:
+        session = _Session(cast(IO[bytes], stub.stdin), cast(IO[bytes], stub.stdout))
+        try:
+            session.begin()
+            status, line = attempt(session)
+        except _NotExecutedError as error:  # its reason, not what the server logs beside it
+            stub.kill()
+            tty.say(telling(str(error)))
+            return without_result
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
+            with contextlib.suppress(OSError):
+                cast(IO[bytes], stub.stdin).close()
+            said = cast(IO[bytes], stub.stderr).read(_MAX_ERROR_BYTES).decode(errors="replace")
+            tty.say(telling(said.strip() or str(error)))
+            return without_result
+        tty.say(line)
+        stub.kill()
+    return status
 
 
-def _ask(to_server: IO[bytes], message: dict[str, object]) -> None:
-    to_server.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
-    to_server.flush()
+def _list_tools(session: _Session) -> tuple[int, str]:
+    tools = session.request("tools/list").get("tools", [])
+    return _WORKED, f"{len(tools) if isinstance(tools, list) else 0} tools"
+
+
+def _print(session: _Session) -> tuple[int, str]:
+    run = _executed(session, _PRINT)
+    if run.stdout == "1\n" and run.exit_code == 0:
+        return _WORKED, f"printed 1, {run.duration_ms} ms"
+    return _NO_ANSWER, _outcome(run)
+
+
+def _connect(session: _Session) -> tuple[int, str]:
+    run = _executed(session, _CONNECT)
+    number, _, text = run.stdout.rstrip("\n").partition(" ")
+    if number == "sent":
+        return _WORKED, "a packet was sent"
+    if not number.isdecimal():
+        return _NOT_EXECUTED, _outcome(run)
+    if int(number) in _REFUSALS:
+        return _REFUSED, text
+    return (_NO_ROUTE if int(number) == errno.ENETUNREACH else _WORKED), text
+
+
+def _executed(session: _Session, code: str) -> _Run:
+    """Return the result of a run.
+
+    Raises:
+        _NotExecutedError: the tool has refused the call.
+    """
+    called = session.request("tools/call", name="run_python", arguments={"code": code})
+    result = msgspec.convert(called, _ToolResult)
+    text = result.content[0].text if result.content else ""
+    if result.is_error:
+        raise _NotExecutedError(text.strip() or "the tool gave no reason")
+    return msgspec.json.decode(text, type=_Run)
+
+
+def _outcome(run: _Run) -> str:
+    """Return a line about a run with another result than the code has."""
+    last = run.stderr.strip().splitlines()[-1:]
+    why = [each for each in (run.error or "", *last) if each]
+    return "; ".join([f"exit status {run.exit_code}", *why])
 
 
 def _answer(from_server: IO[bytes], request_id: int) -> dict[str, object]:

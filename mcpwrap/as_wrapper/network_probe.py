@@ -1,4 +1,4 @@
-"""Program that `mcpwrap doctor` starts as the server's account: probes of network and files.
+"""Program that `mcpwrap doctor` starts as a server's or agent's account: network, files.
 
 Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH` or `write PATH`. Prints
 one line. Exit status: 0 it worked, 10 it was refused as intended, 11 there is no route to the

@@ -16,7 +16,7 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.model import Config, Destination, RemoteServer, Server
+from mcpwrap.config.model import Config, Destination, Python, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import egress_address
@@ -36,6 +36,7 @@ from mcpwrap.machine.doctor import (
     approval_checks,
     live_probes,
     machine_checks,
+    python_checks,
     squid_health,
     trial_wrappers,
 )
@@ -91,7 +92,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     Opens a session and lists the tools; requests the first host of the allowlist through Squid;
     writes, renames and removes a file in each `:rw` workspace. Then tries a host that is not in the
     allowlist, an address past Squid, and files of root and of the agent: all must be refused. Tests
-    eight servers at a time, and stops the wrappers that it started and no agent uses.
+    eight servers at a time, and stops the wrappers that it started and no agent uses. A Python
+    server executes print(1), and code that tries to reach the network, which must be refused.
     Example:  sudo mcpwrap doctor git --json
     Exit status: 0 no check failed, 1 something is broken or open, 2 there is no server NAME,
     3 nothing was found broken or open, but a check could not be made.
@@ -140,6 +142,7 @@ def _show(check: Check) -> None:
 def _checks(config: Config, name: str | None) -> Generator[Check]:
     yield from guarded("the machine", machine_checks.machine(config))
     yield from guarded("approvals", approval_checks.approvals(config))
+    yield from guarded("worker", python_checks.machine(config))
     uid_by_name = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     asked = [server for server in config.servers.values() if name in {None, server.name}]
     with trial_wrappers.side_by_side() as pool:
@@ -174,6 +177,8 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
     agent = _agent(server)
     if agent:
         yield _session(server, agent)
+        if isinstance(server.runs, Python):
+            yield from guarded(f"{server.name}: runs", python_checks.runs(server, agent))
     else:
         yield warned(
             server.name,
@@ -201,7 +206,7 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
         title = f"{server.name}: read sealed secrets"
         yield _Trial(title, ("read", paths.SEALED), path=paths.SEALED)
     title = f"{server.name}: reach an address past Squid"
-    yield _Trial(title, ("connect", *_NOWHERE), is_offline=not (server.egress or server.direct))
+    yield _Trial(title, ("connect", *_NOWHERE), is_offline=not server.has_network())
     if server.egress:
         address = egress_address(uid)
         # The start of the wrapper does this, but it may not have been started since the boot.

@@ -66,14 +66,17 @@ def cancel_trials() -> None:
         process.kill()
 
 
-def session(account: str, server: str) -> TrialResult:
-    """Open a session of `server`, like an agent under `account`."""
-    try:
-        entry = pwd.getpwnam(account)
-    except KeyError:
-        return TrialResult(TrialStatus.UNKNOWN, f"the account {account!r} does not exist any more")
-    groups = ",".join(map(str, os.getgrouplist(account, entry.pw_gid)))
-    return _run([*_setpriv(entry, f"--groups={groups}"), f"{LIB}/mcpwrap-try-session", server])
+def session(account: str, server: str, *attempt: str) -> TrialResult:
+    """Open a session of `server`, like an agent under `account`, and list the tools.
+
+    `attempt` is another thing to try: see `mcpwrap.as_agent.session_probe`.
+    """
+    return _run_as(account, f"{LIB}/mcpwrap-try-session", server, *attempt)
+
+
+def try_as(account: str, *what: str) -> TrialResult:
+    """Make one attempt under an account. `what`: see `mcpwrap.as_wrapper.network_probe`."""
+    return _run_as(account, f"{LIB}/mcpwrap-try-reach", *what)
 
 
 @contextmanager
@@ -155,6 +158,16 @@ def _is_in(line: str, shown: dict[str, str]) -> bool:
 def _not_entered(server: str, problem: str, *, code: str) -> TrialNotRunError:
     fix = f"`mcpwrap status {server}` shows why; then run `sudo mcpwrap doctor {server}` again"
     return TrialNotRunError(problem, where=f"server {server}", fix=fix, code=code)
+
+
+def _run_as(account: str, *argv: str) -> TrialResult:
+    """Run a probe with an account's UID and groups."""
+    try:
+        entry = pwd.getpwnam(account)
+    except KeyError:
+        return TrialResult(TrialStatus.UNKNOWN, f"the account {account!r} does not exist any more")
+    groups = ",".join(map(str, os.getgrouplist(account, entry.pw_gid)))
+    return _run([*_setpriv(entry, f"--groups={groups}"), *argv])
 
 
 def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
