@@ -1,4 +1,4 @@
-"""Program `mcpwrap-root`: dispatches `apply`, `accept`, `secret`, `passwd`, `panic`, `resume`.
+"""Program `mcpwrap-root`: `apply`, `accept`, `secret`, `worker`, `passwd`, `panic`, `resume`.
 
 The operator's command executes it as root. It reads root's files, acts, and exits.
 """
@@ -7,7 +7,7 @@ import os
 import sys
 
 from mcpwrap.as_root import approver_passwords, panic
-from mcpwrap.as_root.apply import accept, apply
+from mcpwrap.as_root.apply import accept, apply, worker_listener
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
@@ -89,6 +89,8 @@ def _reads_input(argv: list[str]) -> bool:
     match argv:
         case ["secret", "set" | "rotate", _, _] | ["secret", "import"]:
             return True
+        case ["worker", "enable" | "token", "--stdin", *_]:
+            return True
         case _:
             return argv == ["secret", "rekey", "--recovery-key"]
 
@@ -101,6 +103,25 @@ def _do_as_asked(argv: list[str], given: str) -> int:
             apply.apply(RetirementPolicy.PURGE)
         case ["secret", *rest]:
             return _secret(rest, given)
+        case ["worker", *rest]:
+            return _worker(rest, given)
+        case _:
+            return _misused()
+    return EXIT_OK
+
+
+def _worker(argv: list[str], given: str) -> int:
+    match argv:
+        case ["enable", listen, certificate, key]:
+            worker_listener.enable(listen, certificate, key, None)
+        case ["enable", "--stdin", listen, certificate, key]:
+            worker_listener.enable(listen, certificate, key, given)
+        case ["token"]:
+            worker_listener.renew(None)
+        case ["token", "--stdin"]:
+            worker_listener.renew(given)
+        case ["disable"]:
+            worker_listener.disable()
         case _:
             return _misused()
     return EXIT_OK

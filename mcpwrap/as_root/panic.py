@@ -16,12 +16,16 @@ from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
-from mcpwrap.machine import observer
+from mcpwrap.machine import observer, worker
 from mcpwrap.plan import paths
 
 # Irreversibly, as in mcpwrap-watch: a retry of an agent would cancel the stop job.
 _STOP = (SYSTEMCTL, "stop", "--job-mode=replace-irreversibly", "--")
-_ALL = ("mcpwrap@*.socket", "mcpwrap@*.service")
+_ALL = (
+    "mcpwrap@*.socket", "mcpwrap@*.service",
+    # The runs of this machine's sessions end with these; those of other machines would not.
+    "mcpwrap-worker.*", "mcpwrap-job@*.socket", "mcpwrap-job@*.service",
+)  # fmt: skip
 
 
 def begin(names: list[str]) -> None:
@@ -78,8 +82,18 @@ def end(names: list[str]) -> None:
         with suppress(OSError):
             Path(paths.PANIC_RESERVE).touch(mode=0o644)
     sockets = [paths.socket_unit(name) for name in names or known]
+    sockets += [] if names else _sockets_of_runs()
     if sockets:
         run(SYSTEMCTL, "start", "--", *sockets)
+
+
+def _sockets_of_runs() -> list[str]:
+    """Return the sockets of run slots and worker. Without their file, `apply` opens them."""
+    with suppress(OSError, McpwrapError):
+        by_pool = worker.slot_sockets(worker.configuration())
+        slots = [unit for units in by_pool.values() for unit in units]
+        return [*slots, paths.WORKER_UNIT] if slots else []
+    return []
 
 
 def _withdraw_now(before: Panic, after: Panic) -> None:

@@ -14,6 +14,7 @@ from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
+from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
@@ -77,6 +78,7 @@ for command in (
     units.logs,
     units.restart,
     units.stop,
+    worker_command.command,
     score.command,
 ):
     cli.add_command(command)

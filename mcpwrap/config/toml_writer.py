@@ -42,6 +42,12 @@ def toml_of(server: Server) -> str:
     return "\n".join([f"[{table}]", *_written(_runs(server)), "", *ours, ""])
 
 
+def toml_of_worker(listen: str, certificate: str, key: str) -> str:
+    """Return the table `[worker]` with these settings, which `parse` judges."""
+    settings = (("listen", listen), ("certificate", certificate), ("key", key))
+    return "\n".join(["[worker]", *_written(settings), ""])
+
+
 def _runs(server: Server) -> _Lines:
     match server.runs:
         case Local() as local:

@@ -138,8 +138,9 @@ def example(page: str) -> str:
 
 def test_the_manual_s_configuration_is_valid() -> None:
     parsed = parse([SourceFile("f.toml", example("docs/mcpwrap.toml.5.rst").encode())])
-    assert sorted(parsed.servers) == ["board", "github", "tables", "tickets", "time"]
+    assert sorted(parsed.servers) == ["board", "github", "python", "tables", "tickets", "time"]
     assert parsed.parent
+    assert parsed.worker
     assert parsed.approvals.webhook
 
 

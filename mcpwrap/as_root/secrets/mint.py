@@ -37,6 +37,7 @@ from mcpwrap.errors import (
 )
 from mcpwrap.linux import accounts, clocks, root_files, tty
 from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.machine import secret_index_file
 from mcpwrap.plan import paths
@@ -134,12 +135,17 @@ def _has_local_worker(spec: ServerSpec) -> bool:
 
 
 def write_token_hash(pool: str, token: str) -> None:
-    """Write the hash of a pool's token, by which the worker recognises the pool.
+    """Write the hash of a pool's token, by which the worker recognises the pool."""
+    root_files.replace_all([token_hash_file(pool, token)])
+
+
+def token_hash_file(pool: str, token: str) -> NewFile:
+    """Return the file with the hash of a pool's token.
 
     The token is random, so its hash does not lead back to it. The folder is for the worker alone.
     """
     digest = hashlib.sha256(token.encode()).hexdigest()
-    root_files.replace(paths.worker_token(pool), f"{digest}\n", mode=0o644)
+    return NewFile(path=paths.worker_token(pool), text=f"{digest}\n")
 
 
 def _spec(name: str) -> ServerSpec:

@@ -109,7 +109,7 @@ def rekey(*, recovery_key: bool) -> int:
     """
     expect_root("secret rekey")
     if recovery_key and sys.stdin.isatty():
-        _ask("recovery key (not shown)")
+        pass_typed("recovery key (not shown)")
     become_root_program("secret", "rekey", *(["--recovery-key"] if recovery_key else []))
 
 
@@ -190,7 +190,7 @@ def _with_value(verb: str, name: str, key: str) -> NoReturn:
     expect_root(f"secret {verb}")
     _expect_names(name, key)
     if sys.stdin.isatty():
-        _ask(f"{key} of {name} (not shown)")
+        pass_typed(f"{key} of {name} (not shown)")
     become_root_program("secret", verb, name, key)
 
 
@@ -210,7 +210,7 @@ def _expect_names(name: str, key: str) -> None:
         ) from None
 
 
-def _ask(what: str) -> None:
+def pass_typed(what: str) -> None:
     """Prompt for a value, and put it on standard input for root's program.
 
     A typed line is shorter than what a pipe holds (termios(3), pipe(7)).

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mcpwrap.as_root import panic
+from mcpwrap.core.wire.execution.worker_file import Pool, RunLimits, Worker
 from mcpwrap.core.wire.panic_file import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import root_files
@@ -49,14 +51,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name, path in {"PANIC_NOW": NOW, "PANIC": KEPT}.items():
         (tmp_path / path).parent.mkdir()
         monkeypatch.setattr(paths, name, str(tmp_path / path))
-    for name in ("PANIC_LOCK", "PANIC_NOW_LOCK", "PANIC_RESERVE"):
+    for name in ("PANIC_LOCK", "PANIC_NOW_LOCK", "PANIC_RESERVE", "WORKER"):
         monkeypatch.setattr(paths, name, str(tmp_path / name))
     monkeypatch.setattr(panic, "run", made.systemctl)
     monkeypatch.setattr(observer, "server_names", lambda: ["git", "time"])
     return made
 
 
-ALL = "stop --job-mode=replace-irreversibly -- mcpwrap@*.socket mcpwrap@*.service"
+ALL = (
+    "stop --job-mode=replace-irreversibly -- mcpwrap@*.socket mcpwrap@*.service mcpwrap-worker.* "
+    "mcpwrap-job@*.socket mcpwrap-job@*.service"
+)
 ONE = "stop --job-mode=replace-irreversibly -- mcpwrap@git.socket mcpwrap@git.service"
 
 
@@ -66,6 +71,27 @@ def test_all_is_stopped_and_stays_so(machine: Machine) -> None:
     assert machine.order(NOW) == machine.order(KEPT) == Panic(everything=True)
     panic.end([])
     assert (machine.order(NOW), machine.order(KEPT)) == (None, None)
+    assert machine.done[1:] == ["start -- mcpwrap@git.socket mcpwrap@time.socket"]
+
+
+def test_the_worker_and_its_slots_listen_again_with_everything(machine: Machine) -> None:
+    pools = {"python": Pool(limits=RunLimits(at_once=2))}
+    Path(paths.WORKER).write_bytes(msgspec.json.encode(Worker(pools=pools)))
+    panic.begin(["git"])
+    panic.end(["git"])
+    panic.begin([])
+    panic.end([])
+    slots = "mcpwrap-job@python-0.socket mcpwrap-job@python-1.socket"
+    assert [each for each in machine.done if each.startswith("start")] == [
+        "start -- mcpwrap@git.socket",
+        f"start -- mcpwrap@git.socket mcpwrap@time.socket {slots} mcpwrap-worker.socket",
+    ]
+
+
+def test_a_damaged_file_of_the_worker_does_not_prevent_sessions(machine: Machine) -> None:
+    Path(paths.WORKER).write_text("{")
+    panic.begin([])
+    panic.end([])
     assert machine.done[1:] == ["start -- mcpwrap@git.socket mcpwrap@time.socket"]
 
 

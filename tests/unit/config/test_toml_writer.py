@@ -23,7 +23,7 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.config.parse import parse
-from mcpwrap.config.toml_writer import toml_of
+from mcpwrap.config.toml_writer import toml_of, toml_of_worker
 from mcpwrap.core.wire.server_files import OAuth
 from tests.unit.config.places import source
 
@@ -279,3 +279,11 @@ def test_any_server_elsewhere_is_the_same_when_it_is_read_again(
     own = Destination("own.example", 99, with_subdomains=False)
     listed = tuple(dict.fromkeys([own, *egress]))
     expect_the_same(Server(name="a", runs=runs, egress=listed, transparent=False))
+
+
+def test_the_worker_of_this_machine() -> None:
+    text = toml_of_worker("10.0.0.5:9443", '/etc/ssl/a "b".pem', "/etc/ssl/k.pem")
+    worker = parse([source(text)]).worker
+    assert worker is not None
+    assert worker.listen == Direct("10.0.0.5", 9443)
+    assert (worker.certificate, worker.key) == ('/etc/ssl/a "b".pem', "/etc/ssl/k.pem")
