@@ -18,6 +18,7 @@ from typing import IO, cast
 import msgspec
 
 from mcpwrap import __version__
+from mcpwrap.core.execution.probe_code import CONNECT, PRINT
 from mcpwrap.linux import tty
 
 STUB = "/usr/bin/mcpwrap-connect"
@@ -27,19 +28,6 @@ _WORKED, _NO_ANSWER, _NO_ROUTE, _NOT_EXECUTED = 0, 10, 11, 12
 _REFUSED = _NO_ANSWER  # one status, of different attempts
 _MISUSED = 2
 _ANSWER_S = 60  # the first start of a server may download it
-_PRINT = "print(1)"
-# RFC 5737: no host has this address. A run without network is refused the socket.
-_CONNECT = """\
-import socket
-try:
-    socket.create_connection(("192.0.2.1", 443), 3).close()
-except TimeoutError:
-    print("sent")
-except OSError as error:
-    print(error.errno, error.strerror)
-else:
-    print("sent")
-"""
 _REFUSALS = {errno.EAFNOSUPPORT, errno.EPERM, errno.EACCES}
 
 
@@ -150,14 +138,14 @@ def _list_tools(session: _Session) -> tuple[int, str]:
 
 
 def _print(session: _Session) -> tuple[int, str]:
-    run = _executed(session, _PRINT)
+    run = _executed(session, PRINT)
     if run.stdout == "1\n" and run.exit_code == 0:
         return _WORKED, f"printed 1, {run.duration_ms} ms"
     return _NO_ANSWER, _outcome(run)
 
 
 def _connect(session: _Session) -> tuple[int, str]:
-    run = _executed(session, _CONNECT)
+    run = _executed(session, CONNECT)
     number, _, text = run.stdout.rstrip("\n").partition(" ")
     if number == "sent":
         return _WORKED, "a packet was sent"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from mcpwrap.config.model import Config, Server, WorkerListener
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
+from mcpwrap.core.execution.probe_code import CODE_BY_ATTEMPT
 from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.errors import with_name
@@ -16,6 +17,7 @@ from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.machine.worker import WorkerState
 
 _TOOL = "run_python"
+_TITLES = {"print": "run print(1)", "connect": "reach the network from a run"}
 _APPLY = "`sudo mcpwrap apply`"
 _AGAIN = "try again; if it fails again, fix the cause named above"
 
@@ -33,13 +35,13 @@ def machine(config: Config) -> Iterator[Check]:
 
 def runs(server: Server, agent: str) -> Iterator[Check]:
     """Yield the checks of a Python server, made as one of its agents."""
-    if why := _held_by_policy(server.name):
-        yield unknown(
-            f"{server.name}: run print(1)", why, "`mcpwrap policy explain` shows the rule"
-        )
-    else:
-        yield _prints(server.name, live_probes.session(agent, server.name, "print"))
-        yield _has_no_network(server.name, live_probes.session(agent, server.name, "connect"))
+    for attempt, verdict in (("print", _prints), ("connect", _has_no_network)):
+        what = f"{server.name}: {_TITLES[attempt]}"
+        if why := _held_by_policy(server.name, CODE_BY_ATTEMPT[attempt]):
+            yield unknown(what, why, "`mcpwrap policy explain` shows the rule")
+        else:
+            tried = live_probes.session(agent, server.name, attempt)
+            yield verdict(server.name, what, tried)
     if server.uses_local_worker():
         yield _is_closed_to(server.name, agent)
 
@@ -90,7 +92,7 @@ def _certificate(listener: WorkerListener) -> Check:
     return good(what, f"{listener.certificate} and its key can be used")
 
 
-def _held_by_policy(server: str) -> str:
+def _held_by_policy(server: str, code: str) -> str:
     """Return why an agent's call would not run at once; "" if the policy allows it.
 
     Doctor neither asks a person for an approval, nor counts a refusal as a failure.
@@ -100,15 +102,14 @@ def _held_by_policy(server: str) -> str:
     from mcpwrap.core.policy.explain import explain  # noqa: PLC0415
 
     policy = compile_policy(parse_policy(policy_files()), server)
-    found = explain(policy, CALL, {"name": _TOOL, "arguments": {"code": "print(1)"}}).judgement
+    found = explain(policy, CALL, {"name": _TOOL, "arguments": {"code": code}}).judgement
     if found.decision is Decision.ALLOW:
         return ""
     by = f"the rule {found.rule}" if found.rule else "its default"
     return f"the policy does not allow the call at once, by {by}"
 
 
-def _prints(name: str, tried: TrialResult) -> Check:
-    what = f"{name}: run print(1)"
+def _prints(name: str, what: str, tried: TrialResult) -> Check:
     match tried.ended:
         case TrialStatus.WORKED:
             return good(what, tried.line)
@@ -121,8 +122,7 @@ def _prints(name: str, tried: TrialResult) -> Check:
             return failed(what, with_name(tried.line, code="E-DOCTOR-RUN"), logs)
 
 
-def _has_no_network(name: str, tried: TrialResult) -> Check:
-    what = f"{name}: reach the network from a run"
+def _has_no_network(_: str, what: str, tried: TrialResult) -> Check:
     match tried.ended:
         case TrialStatus.REFUSED | TrialStatus.NO_ROUTE:
             return good(what, f"refused ({tried.line})")

@@ -10,6 +10,7 @@ import pytest
 
 from mcpwrap.as_agent import session_probe
 from mcpwrap.as_agent.session_probe import telling
+from mcpwrap.core.execution.probe_code import CONNECT
 
 # Server behind the stub: answers tools/call with the text in argv, whatever the code is.
 SERVER = """\
@@ -106,6 +107,6 @@ def test_the_code_itself_reports_a_refused_socket(tmp_path: Path) -> None:
         socket.socket = refuse
         """)
     script = tmp_path / "main.py"
-    script.write_text(refusing + session_probe._CONNECT)
+    script.write_text(refusing + CONNECT)
     with os.popen(f"{sys.executable} {script}") as output:
         assert output.read() == "97 Address family not supported\n"
