@@ -14,16 +14,10 @@ from mcpwrap.as_python.call_progress import CallInProgress
 from mcpwrap.as_python.configured_packages import InstalledPackages, PackageInstaller
 from mcpwrap.as_python.out_files import OutFiles
 from mcpwrap.as_python.worker_client import WorkerClient
-from mcpwrap.core.execution import (
-    arguments,
-    hints,
-    requirements,
-    script_metadata,
-    tool_result,
-    worker_errors,
-)
+from mcpwrap.core.execution import arguments, hints, tool_result, worker_errors
 from mcpwrap.core.execution.arguments import ArgumentError, RunArguments
 from mcpwrap.core.execution.hints import FinishedRun
+from mcpwrap.core.execution.packages import requirements, script_metadata
 from mcpwrap.core.execution.run_uris import RunUri
 from mcpwrap.core.execution.tool import RunEnvironment
 from mcpwrap.core.execution.tool_result import RunFile

@@ -4,8 +4,8 @@ from mcpwrap.config import quantities, value_parsers
 from mcpwrap.config.model import Direct, Python, Server, WorkerListener
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.core.execution import requirements
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages import requirements
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.names import MAX_POOL_CHARS
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.as_python.packages.file_locks import FileLock, FileLocks, OnWait
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.linux import remove_tree
 
 _NAME = re.compile(r"[0-9a-f]{64}")

@@ -22,9 +22,9 @@ from mcpwrap.as_python.packages.file_locks import FileLock, FileLocks, LockTimeo
 from mcpwrap.as_python.packages.interpreters import Interpreter
 from mcpwrap.as_python.packages.resolutions import Resolution, Resolutions
 from mcpwrap.as_python.packages.uv_program import UvProgram
-from mcpwrap.core.execution.package_errors import PackageError
-from mcpwrap.core.execution.package_lock import PackageLock
-from mcpwrap.core.execution.requirements import PackageRequirement, merge
+from mcpwrap.core.execution.packages.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_lock import PackageLock
+from mcpwrap.core.execution.packages.requirements import PackageRequirement, merge
 from mcpwrap.errors import NO_ROOM
 
 OnProgress = Callable[[str], None]

@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.as_python.packages import child_process
 from mcpwrap.as_python.packages.child_process import ChildCommand
 from mcpwrap.as_python.packages.file_locks import FileLocks
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.linux import root_files
 
 _TIMEOUT_S = 20.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.execution import package_lock
-from mcpwrap.core.execution.package_errors import PackageError
-from mcpwrap.core.execution.package_lock import PackageLock
-from mcpwrap.core.execution.requirements import PackageRequirement, requirements_file
+from mcpwrap.core.execution.packages import package_lock
+from mcpwrap.core.execution.packages.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_lock import PackageLock
+from mcpwrap.core.execution.packages.requirements import PackageRequirement, requirements_file
 from mcpwrap.linux import root_files
 
 FRESH_S = 24 * 3600.0

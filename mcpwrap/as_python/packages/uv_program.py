@@ -14,10 +14,10 @@ from pathlib import Path
 from mcpwrap.as_python.packages import child_process
 from mcpwrap.as_python.packages.child_process import ChildCommand, ChildResult
 from mcpwrap.as_python.packages.file_locks import FileLocks
-from mcpwrap.core.execution import package_errors, package_lock
-from mcpwrap.core.execution.package_errors import PackageError, Task
-from mcpwrap.core.execution.package_lock import PackageLock
-from mcpwrap.core.execution.requirements import PackageRequirement, requirements_file
+from mcpwrap.core.execution.packages import package_errors, package_lock
+from mcpwrap.core.execution.packages.package_errors import PackageError, Task
+from mcpwrap.core.execution.packages.package_lock import PackageLock
+from mcpwrap.core.execution.packages.requirements import PackageRequirement, requirements_file
 from mcpwrap.linux import remove_tree
 
 # Not PATH: only root writes these.

@@ -8,7 +8,7 @@ import pytest
 
 from mcpwrap.as_python import configured_packages
 from mcpwrap.as_python.configured_packages import ConfiguredPackages
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.execution.tool import RunEnvironment
 from tests.shared import pace
 from tests.unit.as_python.world import LIMITS, Installed, Installer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.execution.tool import RunEnvironment
 from tests.shared import pace
 from tests.unit.as_python import worker

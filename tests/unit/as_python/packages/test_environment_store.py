@@ -9,7 +9,7 @@ import pytest
 
 from mcpwrap.as_python.packages.environment_store import EnvironmentStore
 from mcpwrap.as_python.packages.file_locks import FileLocks
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 BOUND_BYTES = 1024**2

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mcpwrap.as_python.packages.environments import PackageEnvironments
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from tests.unit.as_python.packages.stand_in_uv import StandInUv
 
 BOUND_BYTES = 1024**2

@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.as_python.packages import interpreters
 from mcpwrap.as_python.packages.file_locks import FileLocks
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 
 def counting(folder: Path) -> Path:

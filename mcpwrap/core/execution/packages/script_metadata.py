@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 import tomli
 
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.text.sanitise import one_line
 
 _START = re.compile(r"# /// ([a-zA-Z0-9-]+)")

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement as ParsedRequirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.text.sanitise import one_line
 
 MAX_REQUIREMENTS = 64

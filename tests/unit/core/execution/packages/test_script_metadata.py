@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.execution import script_metadata
-from mcpwrap.core.execution.package_errors import PackageError
-from mcpwrap.core.execution.script_metadata import ScriptMetadata
+from mcpwrap.core.execution.packages import script_metadata
+from mcpwrap.core.execution.packages.package_errors import PackageError
+from mcpwrap.core.execution.packages.script_metadata import ScriptMetadata
 
 # As it stands in PEP 723.
 REFERENCE = re.compile(

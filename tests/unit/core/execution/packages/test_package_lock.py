@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.execution import package_lock
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages import package_lock
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 A, B = "a" * 64, "b" * 64
 TEXT = f"""\

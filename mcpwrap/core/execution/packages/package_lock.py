@@ -11,7 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 MAX_DISTRIBUTIONS = 512
 MAX_CHARACTERS = 1024**2

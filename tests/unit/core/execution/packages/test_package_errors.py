@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.execution import package_errors
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages import package_errors
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 NO_SOLUTION = "error: No solution found when resolving dependencies\n  cause: Because "
 UNSATISFIABLE = (

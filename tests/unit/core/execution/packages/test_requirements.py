@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.execution import requirements
-from mcpwrap.core.execution.package_errors import PackageError
+from mcpwrap.core.execution.packages import requirements
+from mcpwrap.core.execution.packages.package_errors import PackageError
 
 
 @pytest.mark.parametrize(

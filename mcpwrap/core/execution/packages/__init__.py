@@ -1,0 +1,1 @@
+"""PURE: packages of a run: requirements, metadata of scripts, locks and errors of uv."""
