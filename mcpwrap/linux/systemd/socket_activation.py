@@ -18,6 +18,16 @@ def listening_socket(environ: Mapping[str, str]) -> socket.socket:
     return listener
 
 
+def any_listening_sockets(environ: Mapping[str, str]) -> list[socket.socket]:
+    """Return all sockets that PID 1 passed to this process, of a unit that root can extend.
+
+    Raises:
+        RuntimeError: the process was not started by its socket unit.
+    """
+    count = environ.get("LISTEN_FDS", "")
+    return _listening(environ, int(count) if count.isdecimal() else 0)
+
+
 def listening_sockets(environ: Mapping[str, str], *paths: str) -> list[socket.socket]:
     """Return the sockets that PID 1 passed to this process, in the order of `paths`.
 
@@ -34,7 +44,8 @@ def listening_sockets(environ: Mapping[str, str], *paths: str) -> list[socket.so
 
 
 def _listening(environ: Mapping[str, str], count: int) -> list[socket.socket]:
-    if environ.get("LISTEN_PID") != str(os.getpid()) or environ.get("LISTEN_FDS") != str(count):
+    is_ours = environ.get("LISTEN_PID") == str(os.getpid())
+    if not is_ours or not count or environ.get("LISTEN_FDS") != str(count):
         raise RuntimeError(
             "systemd passed no socket to this service; "
             "start it by its socket unit [E-SYSTEM-SOCKET-UNIT]"

@@ -89,6 +89,15 @@ class ExecuteError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     status: int = 0
 
 
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply of `GET /healthz`: 200 if `ok`, else 503. Totals of all pools."""
+
+    status: Literal["ok", "draining"]
+    slots: int
+    running: int
+    queued: int
+
+
 class ListedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """File of /out that the supervisor has seen; its content, if kept, is in a frame of its own."""
 

@@ -1,0 +1,141 @@
+"""Entry point of `mcpwrap-worker.service`: sockets, TLS, signals, watchdog."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import ssl
+import traceback
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from mcpwrap.as_worker.application import WorkerApplication
+from mcpwrap.as_worker.connections import WorkerConnections
+from mcpwrap.as_worker.state import WorkerSettings, WorkerState
+from mcpwrap.errors import EXIT_USAGE, UsageError
+from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
+from mcpwrap.linux.systemd.stderr_log import log_line
+
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+
+
+def main() -> int:
+    """Serve until systemd stops the unit."""
+    environ = dict(os.environ)  # noqa: TID251 - a main()
+    prctl.forbid_dumps()  # code and output of all servers' runs are in this process's memory
+    # Any client can send a request that cannot be parsed, so none is logged.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    settings = WorkerSettings()
+    try:
+        sockets = [
+            (one, tls_for(one, settings, environ.get("CREDENTIALS_DIRECTORY", "")))
+            for one in any_listening_sockets(environ)
+        ]
+    except UsageError as error:
+        log_line(f"mcpwrap-worker: {error}")
+        return EXIT_USAGE
+    asyncio.run(_until_stopped(sockets, settings))
+    return 0
+
+
+def tls_for(
+    listener: socket.socket, settings: WorkerSettings, credentials: str
+) -> ssl.SSLContext | None:
+    """Return the TLS of a socket: None for the one on loopback, which packet rules guard.
+
+    Raises:
+        UsageError: the certificate of another socket, or its key, cannot be used.
+    """
+    if listener.getsockname() == settings.loopback:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # its clients are mcpwrap's own, and HAProxy
+    folder = Path(credentials)
+    try:
+        context.load_cert_chain(folder / "certificate", folder / "key")
+    except OSError as error:  # also errors of ssl
+        address, port, *_ = listener.getsockname()
+        raise UsageError(
+            f"certificate and key cannot be used: {error}",
+            where=f"[worker], {address}:{port}",
+            fix="name the files of a certificate and of its key, and run `sudo mcpwrap apply`",
+            code="E-WORKER-TLS",
+        ) from error
+    return context
+
+
+async def _until_stopped(
+    sockets: Sequence[tuple[socket.socket, ssl.SSLContext | None]], settings: WorkerSettings
+) -> None:
+    received: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
+    await serve(sockets, settings, received, Notifier())
+
+
+async def serve(
+    sockets: Sequence[tuple[socket.socket, ssl.SSLContext | None]],
+    settings: WorkerSettings,
+    received: asyncio.Queue[signal.Signals],
+    notifier: Notifier,
+) -> None:
+    """Serve until SIGTERM. SIGUSR1: refuse new requests. SIGUSR2: accept them again."""
+    async with asyncio.TaskGroup() as tasks:
+        running: set[asyncio.Task[None]] = set()
+
+        def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+            task = tasks.create_task(_log_failure(work))
+            running.add(task)
+            task.add_done_callback(running.discard)
+            return task
+
+        state = WorkerState(settings, spawn)
+        async with AsyncExitStack() as stack:
+            for listener, tls in sockets:
+                host = "" if tls else "{}:{}".format(*listener.getsockname())
+                handler = WorkerApplication(state, host).handle
+                table = WorkerConnections(listener, handler, settings.limits, tls)
+                spawn((await stack.enter_async_context(table)).accept(spawn))
+            notifier.ready(state.status_text())
+            while (woken_by := await _next(received)) != signal.SIGTERM:
+                if woken_by is not None:
+                    state.is_draining = woken_by == signal.SIGUSR1
+                state.refresh()
+                notifier.status(state.status_text())
+                notifier.alive()
+            await _stop(state, notifier)
+        for task in list(running):
+            task.cancel()
+
+
+async def _stop(state: WorkerState, notifier: Notifier) -> None:
+    """Wait for runs, and keep the watchdog quiet meanwhile."""
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(state.stop())
+        while not stopping.done():
+            notifier.status(state.status_text())
+            notifier.alive()
+            await asyncio.wait({stopping}, timeout=_ALIVE_EVERY_S)
+
+
+async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
+    """Run a task of one request, and log its traceback: a bug must not end the other requests."""
+    try:
+        await work
+    except Exception:  # noqa: BLE001 - see above
+        log_line(f"a bug in mcpwrap-worker: {traceback.format_exc()}")
+
+
+async def _next(received: asyncio.Queue[signal.Signals]) -> signal.Signals | None:
+    """Return the next signal; None when the watchdog notification is due."""
+    try:
+        async with asyncio.timeout(_ALIVE_EVERY_S):
+            return await received.get()
+    except TimeoutError:
+        return None

@@ -1,0 +1,153 @@
+"""Body of `POST /execute`: size limit while it is read, timeout, and its validation."""
+
+import asyncio
+import binascii
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from aiohttp import hdrs, web
+
+from mcpwrap.core.execution import endings
+from mcpwrap.core.wire.execution import job_frames
+from mcpwrap.core.wire.execution.execute_api import ExecuteRequest
+from mcpwrap.core.wire.execution.worker_file import RunLimits
+
+_BODY_S = 30.0  # for the whole body
+_MAX_HELD_BYTES = 256 * 1024**2  # of all requests that are read, queued or run
+_ESCAPED = 6  # bytes of JSON for one of code or name, at most: \u0000
+_REST_BYTES = 64 * 1024  # of the body beside code and files
+
+
+class BodyError(Exception):
+    """Refusal of a request for its body, with the HTTP status."""
+
+    def __init__(self, status: int, why: str, *, retry_after_s: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class BodyMemory:
+    """Bound of the memory that the bodies of all pools take together."""
+
+    def __init__(self, limit_bytes: int = _MAX_HELD_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
+
+    @contextmanager
+    def share(self) -> Iterator["BodyShare"]:
+        """Hold a share during the block; it grows while a body is read."""
+        share = BodyShare(self)
+        try:
+            yield share
+        finally:
+            self._held_bytes -= share.held_bytes
+
+    def take(self, more_bytes: int) -> bool:
+        """Count more bytes; return False if there is no room for them."""
+        if self._held_bytes + more_bytes > self._limit_bytes:
+            return False
+        self._held_bytes += more_bytes
+        return True
+
+
+class BodyShare:
+    """Bytes that one request holds."""
+
+    def __init__(self, memory: BodyMemory) -> None:
+        self._memory = memory
+        self.held_bytes = 0
+
+    def grow(self, more_bytes: int) -> None:
+        """Hold more.
+
+        Raises:
+            BodyError: other requests hold too much.
+        """
+        if not self._memory.take(more_bytes):
+            why = "the worker holds too many bodies of requests"
+            raise BodyError(429, why, retry_after_s=1)
+        self.held_bytes += more_bytes
+
+
+async def read(request: web.BaseRequest, limits: RunLimits, share: BodyShare) -> ExecuteRequest:
+    """Read and validate a request.
+
+    Raises:
+        BodyError: it is invalid, too long, or takes too long.
+    """
+    if request.headers.getall(hdrs.CONTENT_ENCODING, []):
+        raise BodyError(400, "Content-Encoding is not supported")
+    return validated(await _body(request, max_body_bytes(limits), share), limits)
+
+
+async def _body(request: web.BaseRequest, max_bytes: int, share: BodyShare) -> bytes:
+    if (request.content_length or 0) > max_bytes:
+        raise _too_long(max_bytes)
+    if request.headers.getall(hdrs.EXPECT, []):  # RFC 9110, 10.1.1: it waits for this
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    pieces, size = [], 0
+    try:
+        async with asyncio.timeout(_BODY_S):
+            while piece := await request.content.readany():
+                pieces.append(piece)
+                size += len(piece)
+                if size > max_bytes:
+                    raise _too_long(max_bytes)
+                share.grow(len(piece))
+    except TimeoutError:
+        raise BodyError(400, f"the body took more than {_BODY_S:g} s") from None
+    except web.RequestPayloadError as error:
+        raise BodyError(400, "the body does not match its headers") from error
+    return b"".join(pieces)
+
+
+def validated(untrusted_body: bytes, limits: RunLimits) -> ExecuteRequest:
+    """Return the request in a body.
+
+    Raises:
+        BodyError: it is malformed, or beyond the limits of its pool.
+    """
+    try:
+        request = msgspec.json.decode(untrusted_body, type=ExecuteRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BodyError(400, f"the body is not a valid request: {error}") from error
+    if not request.code.strip():
+        raise BodyError(400, "`code` is empty")
+    code_bytes = len(request.code.encode())
+    if code_bytes > limits.code_bytes:
+        most = endings.size(limits.code_bytes)
+        raise BodyError(
+            400, f"`code` has {code_bytes} bytes; at most {most} are allowed (runs.code)"
+        )
+    _expect_files(request.files)
+    return request
+
+
+def max_body_bytes(limits: RunLimits) -> int:
+    """Return the length of the longest valid body, however it is escaped."""
+    names = job_frames.MAX_FILES_IN * job_frames.MAX_FILE_NAME_BYTES
+    base64 = 4 * (job_frames.MAX_IN_BYTES + 2 * job_frames.MAX_FILES_IN) // 3
+    return _ESCAPED * (limits.code_bytes + names) + base64 + _REST_BYTES
+
+
+def _expect_files(untrusted_files: dict[str, str]) -> None:
+    if len(untrusted_files) > job_frames.MAX_FILES_IN:
+        raise BodyError(400, f"`files` has more than {job_frames.MAX_FILES_IN} files")
+    total = 0
+    for number, (name, text) in enumerate(untrusted_files.items(), start=1):
+        if not job_frames.is_file_name(name):
+            raise BodyError(400, f"the name of file {number} is not a plain file name")
+        try:
+            total += len(binascii.a2b_base64(text.encode(), strict_mode=True))
+        except binascii.Error as error:
+            raise BodyError(400, f"file {number} is not base64") from error
+    if total > job_frames.MAX_IN_BYTES:
+        most = endings.size(job_frames.MAX_IN_BYTES)
+        raise BodyError(413, f"`files` has {total} bytes; at most {most} are allowed")
+
+
+def _too_long(max_bytes: int) -> BodyError:
+    return BodyError(413, f"the body is longer than {max_bytes} bytes")

@@ -1,0 +1,104 @@
+"""Shared state of requests: configuration, pools, counters, and whether the worker is draining."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcpwrap.as_worker import configuration
+from mcpwrap.as_worker.configuration import TokenHashes, WorkerFile
+from mcpwrap.as_worker.connections import WorkerConnectionLimits
+from mcpwrap.as_worker.metrics import WorkerMetrics
+from mcpwrap.as_worker.pools import RunPool, RunPools
+from mcpwrap.as_worker.request_body import BodyMemory
+from mcpwrap.as_worker.runs import RunExecutor, Spawn
+from mcpwrap.as_worker.slot_client import RunSlot, SlotTimeouts
+from mcpwrap.core.wire.execution import worker_file
+from mcpwrap.core.wire.execution.execute_api import Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Settings that tests replace."""
+
+    configuration: Path = configuration.CONFIGURATION
+    tokens: Path = Path(worker_file.TOKENS)
+    job_sockets: str = worker_file.JOB_SOCKETS
+    loopback: tuple[str, int] = (worker_file.ADDRESS, worker_file.PORT)  # without TLS
+    stop_s: float = 30.0  # for runs to end after SIGTERM; the unit's TimeoutStopSec= is longer
+    timeouts: SlotTimeouts = field(default_factory=SlotTimeouts)
+    limits: WorkerConnectionLimits = field(default_factory=WorkerConnectionLimits)
+
+
+class WorkerState:
+    """State that outlives a request; one object of this process."""
+
+    def __init__(self, settings: WorkerSettings, spawn: Spawn) -> None:
+        self.spawn = spawn
+        self.metrics = WorkerMetrics()
+        self.bodies = BodyMemory()
+        self.executor = RunExecutor(self.metrics, spawn)
+        self.is_draining = False
+        self._settings = settings
+        self._is_stopping = False
+        self._file = WorkerFile(settings.configuration)
+        self._hashes = TokenHashes(settings.tokens)
+        self._pools = RunPools(self._open_slot)
+        self._requests = 0
+        self._is_unused = asyncio.Event()
+        self._is_unused.set()
+
+    def pool_of(self, untrusted_token: str) -> RunPool | None:
+        """Return the pool with this token, by the configuration as it is now."""
+        self.refresh()
+        name = self._hashes.pool_of(untrusted_token, list(self._pools.by_name))
+        return None if name is None else self._pools.by_name[name]
+
+    def refresh(self) -> None:
+        """Read the configuration again, if root has replaced it."""
+        if not self._is_stopping:
+            self._pools.update(self._file.current().pools)
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Count a request to execute, until its reply was sent."""
+        self._requests += 1
+        self._is_unused.clear()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._is_unused.set()
+
+    async def stop(self) -> None:
+        """Refuse new and queued requests, and wait for runs and their replies, for `stop_s`."""
+        self.is_draining = self._is_stopping = True
+        self._pools.close()
+        try:
+            async with asyncio.timeout(self._settings.stop_s):
+                await self._is_unused.wait()
+        except TimeoutError:
+            return
+
+    def health(self) -> Health:
+        """Return the totals of all pools."""
+        pools = self._pools.by_name.values()
+        return Health(
+            status="draining" if self.is_draining else "ok",
+            slots=sum(pool.limits.at_once for pool in pools),
+            running=sum(pool.running for pool in pools),
+            queued=sum(pool.queued for pool in pools),
+        )
+
+    def status_text(self) -> str:
+        """Return the `STATUS=` for systemd (sd_notify(3))."""
+        health = self.health()
+        state = "draining" if self.is_draining else "ready"
+        runs = f"{health.running} of {health.slots} slots run, {health.queued} requests wait"
+        return f"{state}: {runs}"
+
+    def _open_slot(self, pool: str, number: int) -> RunSlot:
+        path = f"{self._settings.job_sockets}/{pool}-{number}.sock"
+        return RunSlot(path, self._settings.timeouts)

@@ -1,0 +1,109 @@
+"""Main program of the worker: its sockets, and TLS for other machines."""
+
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from mcpwrap.as_worker.connections import WorkerConnectionLimits
+from mcpwrap.as_worker.main import main, tls_for
+from mcpwrap.as_worker.state import WorkerSettings
+from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
+from mcpwrap.errors import UsageError
+from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
+from tests.shared import pace
+from tests.unit.as_worker.world import POOL, running
+
+ONE = RunLimits(at_once=1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def contexts(authority: trustme.CA) -> dict[str, ssl.SSLContext]:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    return {"server_tls": server, "client_tls": client}
+
+
+def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trustme.CA) -> None:
+    certificate = authority.issue_cert("127.0.0.1")
+    (tmp_path / "certificate").write_bytes(
+        b"".join(one.bytes() for one in certificate.cert_chain_pems)
+    )
+    (tmp_path / "key").write_bytes(certificate.private_key_pem.bytes())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        own = WorkerSettings(loopback=listener.getsockname())
+        assert tls_for(listener, own, "") is None
+        context = tls_for(listener, WorkerSettings(), str(tmp_path))
+        assert context is not None
+        assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize("content", [None, "", "garbage"])
+def test_a_socket_for_other_machines_without_a_certificate_is_refused(
+    tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        for name in ("certificate", "key"):
+            (tmp_path / name).write_text(content)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(UsageError, match=r"cannot be used: .*E-WORKER-TLS"),
+    ):
+        tls_for(listener, WorkerSettings(), str(tmp_path))
+
+
+def test_other_machines_have_one_pool(tmp_path: Path, authority: trustme.CA) -> None:
+    with running(tmp_path, limits=ONE, pool=LISTENER_POOL, **contexts(authority)) as world:
+        assert world.execute("1", headers={"Host": "any.example"}).json()["stdout"] == "1"
+        assert world.execute(headers={"Authorization": None}).status == 401
+        assert world.execute(headers={"Origin": "https://evil.example"}).status == 403
+        assert world.ask("GET", "/healthz", {"Authorization": None, "Host": None}).status == 200
+        world.folder.configure(worker=ONE, notes=ONE)
+        world.folder.set_token(POOL, "of a local server")
+        for path in ("/execute", "/metrics"):
+            method, body = ("POST", b'{"code": "1"}') if path == "/execute" else ("GET", None)
+            headers = {"Authorization": "Bearer of-a-local-server"}
+            assert world.ask(method, path, headers, body).status == 401
+
+
+def test_plain_http_to_other_machines_socket_is_not_answered(
+    tmp_path: Path, authority: trustme.CA
+) -> None:
+    with running(tmp_path, limits=ONE, **contexts(authority)) as world:
+        with socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as plain:
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            received = plain.recv(65536)
+            assert not received.startswith(b"HTTP")
+        assert world.health()["status"] == "ok"
+
+
+def test_a_silent_client_does_not_delay_the_others(tmp_path: Path, authority: trustme.CA) -> None:
+    limits = WorkerConnectionLimits(connections=2)
+    with (
+        running(tmp_path, limits=ONE, **contexts(authority), connections=limits) as world,
+        socket.create_connection(("127.0.0.1", world.port)),
+    ):
+        assert world.health()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"LISTEN_PID": "1", "LISTEN_FDS": "1"}, {"LISTEN_FDS": "x"}]
+)
+def test_a_process_that_pid_1_did_not_start_has_no_sockets(environ: dict[str, str]) -> None:
+    with pytest.raises(RuntimeError, match="E-SYSTEM-SOCKET-UNIT"):
+        any_listening_sockets(environ)
+
+
+def test_the_program_needs_its_socket_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpwrap.linux.isolation.prctl.forbid_dumps", lambda: None)
+    monkeypatch.delenv("LISTEN_PID", raising=False)
+    with pytest.raises(RuntimeError, match="E-SYSTEM-SOCKET-UNIT"):
+        main()
