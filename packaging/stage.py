@@ -38,6 +38,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
     f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
     f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",
+    f"{LIB}/mcpwrap-worker": "mcpwrap.as_worker.main",
     f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
     f"{LIB}/mcpwrap-python": "mcpwrap.as_python.main",
 }

@@ -78,6 +78,7 @@ class WorkerConnections:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if self._has_room():
+                self._handshakes += 1
                 spawn(self._begin(connection))
             else:
                 connection.close()
@@ -86,7 +87,6 @@ class WorkerConnections:
         """Do the TLS handshake, if any: a silent client must not delay the others."""
         loop = asyncio.get_running_loop()
         timeout_s = None if self._tls is None else self._limits.head_s
-        self._handshakes += 1
         try:
             transport, _ = await loop.connect_accepted_socket(
                 self._server, connection, ssl=self._tls, ssl_handshake_timeout=timeout_s
@@ -139,5 +139,6 @@ class WorkerConnections:
     def _abort(self, transport: asyncio.BaseTransport) -> None:
         self._time(transport, None)
         self._timers.pop(transport, None)
-        if isinstance(transport, asyncio.WriteTransport):
+        # Python 3.11 raises for a TLS connection that has ended.
+        if isinstance(transport, asyncio.WriteTransport) and not transport.is_closing():
             transport.abort()

@@ -100,7 +100,7 @@ async def serve(
             for listener, tls in sockets:
                 host = "" if tls else "{}:{}".format(*listener.getsockname())
                 handler = WorkerApplication(state, host).handle
-                table = WorkerConnections(listener, handler, settings.limits, tls)
+                table = WorkerConnections(listener, handler, settings.connections, tls)
                 spawn((await stack.enter_async_context(table)).accept(spawn))
             notifier.ready(state.status_text())
             while (woken_by := await _next(received)) != signal.SIGTERM:

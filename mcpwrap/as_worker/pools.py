@@ -33,6 +33,12 @@ class QueuePosition:
     def __init__(self, slot: "asyncio.Future[RunSlot]") -> None:
         self.slot = slot
         self.ahead = 0
+        self.has_changed = asyncio.Event()
+
+    def move_to(self, ahead: int) -> None:
+        """Note how many requests are ahead."""
+        self.ahead = ahead
+        self.has_changed.set()
 
 
 class RunPool:
@@ -102,7 +108,7 @@ class RunPool:
         """
         if self._idle and not self._waiting:
             return self._idle.pop()
-        position.ahead = len(self._waiting)
+        position.move_to(len(self._waiting))
         self._waiting.append(position)
         try:
             return await position.slot
@@ -141,7 +147,7 @@ class RunPool:
 
     def _count(self) -> None:
         for ahead, position in enumerate(self._waiting):
-            position.ahead = ahead
+            position.move_to(ahead)
 
     def _remove(self, number: int, slot: RunSlot) -> None:
         del self._slot_by_number[number]

@@ -73,11 +73,12 @@ async def stream(request: web.BaseRequest, spawn: Spawn, work: Work) -> web.Stre
     task = spawn(_finish(work, progress, last))
     try:
         while not last and not task.done():
-            await _write(request, response, StreamLine(progress=progress.line()))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LINE_EVERY_S):
                     await progress.has_changed.wait()
             progress.has_changed.clear()
+            if not last:
+                await _write(request, response, StreamLine(progress=progress.line()))
         line = last[0] if last else _bug()
         await _write(request, response, line)
         await response.write_eof()

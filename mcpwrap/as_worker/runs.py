@@ -32,7 +32,7 @@ class RunProgress:
         self._began_at_s = time.monotonic()
         self._frames: RunFrames | None = None
         self.position = QueuePosition(asyncio.get_running_loop().create_future())
-        self.has_changed = asyncio.Event()  # its state, or it has ended
+        self.has_changed = self.position.has_changed  # or the request has ended
 
     def begin(self, frames: RunFrames) -> None:
         """Note that the request has a slot."""

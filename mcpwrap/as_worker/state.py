@@ -28,7 +28,7 @@ class WorkerSettings:
     loopback: tuple[str, int] = (worker_file.ADDRESS, worker_file.PORT)  # without TLS
     stop_s: float = 30.0  # for runs to end after SIGTERM; the unit's TimeoutStopSec= is longer
     timeouts: SlotTimeouts = field(default_factory=SlotTimeouts)
-    limits: WorkerConnectionLimits = field(default_factory=WorkerConnectionLimits)
+    connections: WorkerConnectionLimits = field(default_factory=WorkerConnectionLimits)
 
 
 class WorkerState:

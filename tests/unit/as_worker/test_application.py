@@ -90,7 +90,7 @@ def test_a_token_is_replaced_without_a_restart(world: World) -> None:
     ("method", "path", "headers", "status"),
     [
         ("GET", "/healthz", {}, 200),
-        ("GET", "/healthz", {"Host": None}, 403),
+        ("GET", "/healthz", {"Host": None}, 400),  # RFC 9112, 3.2
         ("GET", "/healthz", {"Host": "localhost"}, 403),  # a name that a page may have rebound
         ("GET", "/healthz", {"Host": "evil.example:52200"}, 403),
         ("GET", "/healthz", {"Origin": "http://evil.example"}, 403),
@@ -110,7 +110,7 @@ def test_a_head_is_judged(
 ) -> None:
     answer = world.ask(method, path, headers, BODY if method == "POST" else None)
     assert answer.status == status
-    assert answer.header("Server") == "mcpwrap"
+    assert answer.header("Server") == "mcpwrap" or status == 400
     assert (answer.header("Allow") is not None) is (status == 405)
 
 
@@ -165,8 +165,7 @@ def test_a_full_queue_is_an_error_with_the_time_to_wait(tmp_path: Path) -> None:
         for number in range(1, 5):
             streams.append(world.stream(str(number)))
             assert streams[-1].until_state("queued")["ahead"] == number - 1
-        for headers in ({}, {"Accept": NDJSON}):
-            refused = world.execute("5", headers=headers)
+        for refused in (world.execute("5"), world.stream("5")):
             assert (refused.status, refused.header("Retry-After")) == (429, "1")
             expected = "all slots are in use, and 4 requests wait"
             assert refused.json() == {"error": expected}
@@ -351,15 +350,14 @@ def test_a_worker_does_not_wait_for_ever(tmp_path: Path) -> None:
 def test_connections_are_limited(tmp_path: Path) -> None:
     limits = WorkerConnectionLimits(connections=1)
     held = Held()
-    with running(tmp_path, held, ONE, limits=limits) as world:
-        with socket.create_connection(("127.0.0.1", world.port)) as idle:
+    with running(tmp_path, held, ONE, connections=limits) as world:
+        with socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as idle:
+            idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: %b\r\n\r\n" % world.host.encode())
+            assert idle.recv(65536).startswith(b"HTTP/1.1 200 ")
             answer = world.stream()  # in place of the idle one
-            idle.settimeout(pace.WAIT_S)
-            with pytest.raises(ConnectionResetError):
-                idle.recv(1)
+            assert idle.recv(1) == b""
         held.next()
-        with socket.create_connection(("127.0.0.1", world.port)) as another:
-            another.settimeout(pace.WAIT_S)
+        with socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as another:
             assert another.recv(1) == b""  # all are in use
         held.may_end.release()
         answer.last()
@@ -368,11 +366,10 @@ def test_connections_are_limited(tmp_path: Path) -> None:
 def test_a_silent_connection_is_closed(tmp_path: Path) -> None:
     limits = WorkerConnectionLimits(head_s=0.05)
     with (
-        running(tmp_path, limits=limits) as world,
+        running(tmp_path, connections=limits) as world,
         socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as silent,
-        pytest.raises(ConnectionResetError),
     ):
-        silent.recv(1)
+        assert silent.recv(1) == b""
 
 
 def test_a_bug_ends_one_request_and_no_other(
@@ -390,4 +387,4 @@ def test_a_bug_ends_one_request_and_no_other(
         patch.setattr("mcpwrap.as_worker.runs.RunExecutor.execute", fail)
         assert world.stream().last()["error"]["status"] == 500
     assert world.execute().status == 200
-    assert capfd.readouterr().err.count("of a test") == 2
+    assert capfd.readouterr().err.count("RuntimeError: of a test") == 2

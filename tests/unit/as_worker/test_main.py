@@ -14,7 +14,7 @@ from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
 from tests.shared import pace
-from tests.unit.as_worker.world import POOL, running
+from tests.unit.as_worker.world import POOL, Headers, Tls, running
 
 ONE = RunLimits(at_once=1)
 
@@ -24,12 +24,13 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def contexts(authority: trustme.CA) -> dict[str, ssl.SSLContext]:
+@pytest.fixture(scope="module")
+def tls(authority: trustme.CA) -> Tls:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(server)
     client = ssl.create_default_context()
     authority.configure_trust(client)
-    return {"server_tls": server, "client_tls": client}
+    return Tls(server, client)
 
 
 def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trustme.CA) -> None:
@@ -60,24 +61,22 @@ def test_a_socket_for_other_machines_without_a_certificate_is_refused(
         tls_for(listener, WorkerSettings(), str(tmp_path))
 
 
-def test_other_machines_have_one_pool(tmp_path: Path, authority: trustme.CA) -> None:
-    with running(tmp_path, limits=ONE, pool=LISTENER_POOL, **contexts(authority)) as world:
+def test_other_machines_have_one_pool(tmp_path: Path, tls: Tls) -> None:
+    with running(tmp_path, limits=ONE, pool=LISTENER_POOL, tls=tls) as world:
         assert world.execute("1", headers={"Host": "any.example"}).json()["stdout"] == "1"
         assert world.execute(headers={"Authorization": None}).status == 401
         assert world.execute(headers={"Origin": "https://evil.example"}).status == 403
-        assert world.ask("GET", "/healthz", {"Authorization": None, "Host": None}).status == 200
+        assert world.ask("GET", "/healthz", {"Authorization": None, "Host": "x"}).status == 200
         world.folder.configure(worker=ONE, notes=ONE)
         world.folder.set_token(POOL, "of a local server")
         for path in ("/execute", "/metrics"):
             method, body = ("POST", b'{"code": "1"}') if path == "/execute" else ("GET", None)
-            headers = {"Authorization": "Bearer of-a-local-server"}
+            headers: Headers = {"Authorization": "Bearer of-a-local-server"}
             assert world.ask(method, path, headers, body).status == 401
 
 
-def test_plain_http_to_other_machines_socket_is_not_answered(
-    tmp_path: Path, authority: trustme.CA
-) -> None:
-    with running(tmp_path, limits=ONE, **contexts(authority)) as world:
+def test_plain_http_to_other_machines_socket_is_not_answered(tmp_path: Path, tls: Tls) -> None:
+    with running(tmp_path, limits=ONE, tls=tls) as world:
         with socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as plain:
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             received = plain.recv(65536)
@@ -85,10 +84,10 @@ def test_plain_http_to_other_machines_socket_is_not_answered(
         assert world.health()["status"] == "ok"
 
 
-def test_a_silent_client_does_not_delay_the_others(tmp_path: Path, authority: trustme.CA) -> None:
+def test_a_silent_client_does_not_delay_the_others(tmp_path: Path, tls: Tls) -> None:
     limits = WorkerConnectionLimits(connections=2)
     with (
-        running(tmp_path, limits=ONE, **contexts(authority), connections=limits) as world,
+        running(tmp_path, limits=ONE, tls=tls, connections=limits) as world,
         socket.create_connection(("127.0.0.1", world.port)),
     ):
         assert world.health()["status"] == "ok"

@@ -14,7 +14,7 @@ LIMITS = RunLimits(code_bytes=100)
 MIB = 1024**2
 
 
-def body(code: str = "1", **more: Any) -> bytes:
+def body(code: object = "1", **more: Any) -> bytes:
     return json.dumps({"code": code} | more).encode()
 
 

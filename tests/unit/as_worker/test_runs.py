@@ -251,15 +251,15 @@ def test_a_slot_that_is_idle_is_ended(tmp_path: Path) -> None:
 
 def test_a_slot_that_was_lost_while_idle_is_replaced(tmp_path: Path) -> None:
     def play(job: Job) -> None:
-        world.slots[0].drops = 1  # the connection that is made in advance
+        worker.slots[0].drops = 1  # the connection that is made in advance
         echo(job)
 
-    with running(tmp_path, play) as world:
+    with running(tmp_path, play) as worker:
         for _ in range(3):
-            assert world.execute().status == 200
+            assert worker.execute().status == 200
             for _ in range(2):
-                world.slots[0].starts.get(timeout=pace.WAIT_S)
-        assert world.slots[0].jobs.qsize() == 3
+                worker.slots[0].starts.get(timeout=pace.WAIT_S)
+        assert worker.slots[0].jobs.qsize() == 3
 
 
 def test_a_request_that_was_not_read_is_sent_to_a_new_supervisor(tmp_path: Path) -> None:

@@ -32,6 +32,14 @@ Headers = dict[str, str | None]
 Sockets = list[tuple[socket.socket, ssl.SSLContext | None]]
 
 
+@dataclass(frozen=True)
+class Tls:
+    """TLS of a socket, and of its clients."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
 class Heard(Notifier):
     """Notifier without systemd, which keeps the status."""
 
@@ -148,7 +156,8 @@ class World:
         if self._thread.is_alive():
             self.signal(signal.SIGTERM)
         self.until_stopped()
-        assert self._failed == []
+        for failed in self._failed:
+            raise failed
 
     def until_stopped(self) -> None:
         self._thread.join(pace.WAIT_S)
@@ -212,8 +221,7 @@ def running(
     play: Play = echo,
     limits: RunLimits | None = None,
     *,
-    server_tls: ssl.SSLContext | None = None,
-    client_tls: ssl.SSLContext | None = None,
+    tls: Tls | None = None,
     slots: int | None = None,
     pool: str = POOL,
     **settings: Any,
@@ -234,8 +242,8 @@ def running(
         Slot(folder.slot(number, pool), play)
         for number in range(limits.at_once if slots is None else slots)
     ]
-    world = World(listener.getsockname()[1], folder, played, tls=client_tls)
-    world.start([(listener, server_tls)], every)
+    world = World(listener.getsockname()[1], folder, played, tls=tls.client if tls else None)
+    world.start([(listener, tls.server if tls else None)], every)
     try:
         yield world
     finally:
