@@ -22,6 +22,7 @@ from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_STATUS_EVERY_S = 0.5
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 
 
@@ -102,7 +103,9 @@ async def serve(
                 handler = WorkerApplication(state, host).handle
                 table = WorkerConnections(listener, handler, settings.connections, tls)
                 spawn((await stack.enter_async_context(table)).accept(spawn))
+            state.refresh()
             notifier.ready(state.status_text())
+            spawn(_report(state, notifier))
             while (woken_by := await _next(received)) != signal.SIGTERM:
                 if woken_by is not None:
                     state.is_draining = woken_by == signal.SIGUSR1
@@ -114,12 +117,20 @@ async def serve(
             task.cancel()
 
 
+async def _report(state: WorkerState, notifier: Notifier) -> None:
+    """Send the status to systemd at each change, but no more often than a person can read it."""
+    while True:
+        await state.has_news.wait()
+        state.has_news.clear()
+        notifier.status(state.status_text())
+        await asyncio.sleep(_STATUS_EVERY_S)
+
+
 async def _stop(state: WorkerState, notifier: Notifier) -> None:
     """Wait for runs, and keep the watchdog quiet meanwhile."""
     async with asyncio.TaskGroup() as tasks:
         stopping = tasks.create_task(state.stop())
         while not stopping.done():
-            notifier.status(state.status_text())
             notifier.alive()
             await asyncio.wait({stopping}, timeout=_ALIVE_EVERY_S)
 

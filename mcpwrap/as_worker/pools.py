@@ -17,6 +17,7 @@ MAX_RETRY_AFTER_S = 30
 _FIRST_RUN_S = 1.0  # assumed for `Retry-After` before the first run has ended
 _SHARE_OF_LAST = 0.2  # in the moving average of the times of runs
 OpenSlot = Callable[[str, int], RunSlot]  # by pool and number
+Changed = Callable[[], None]  # called when a number of running or queued requests changes
 
 
 class QueueFullError(Exception):
@@ -44,12 +45,13 @@ class QueuePosition:
 class RunPool:
     """Slots of one Python server, and its queue: first come, first served."""
 
-    def __init__(self, name: str, limits: RunLimits, open_slot: OpenSlot) -> None:
+    def __init__(self, name: str, limits: RunLimits, open_slot: OpenSlot, changed: Changed) -> None:
         self.name = name
         self.limits = limits
         self._open_slot = open_slot
+        self._changed = changed
         self._slot_by_number: dict[int, RunSlot] = {}
-        self._idle: list[RunSlot] = []  # the last one was used last, and is warm
+        self._idle: list[RunSlot] = []  # the one that was released first is first
         self._waiting: deque[QueuePosition] = deque()
         self._places = 0
         self._mean_run_s = _FIRST_RUN_S
@@ -103,11 +105,16 @@ class RunPool:
     async def acquire(self, position: QueuePosition) -> RunSlot:
         """Return a slot, in the order of these calls. A cancelled request leaves the queue.
 
+        Of the slots that were started in advance it is the first one: the last may still start.
+
         Raises:
             PoolClosedError: the pool was closed meanwhile.
         """
+        self._changed()
         if self._idle and not self._waiting:
-            return self._idle.pop()
+            slot = next((one for one in self._idle if one.is_warm), self._idle[0])
+            self._idle.remove(slot)
+            return slot
         position.move_to(len(self._waiting))
         self._waiting.append(position)
         try:
@@ -126,6 +133,7 @@ class RunPool:
         After a run the slot is started in advance for the next one. Where none was, it may be that
         its unit cannot be started, and PID 1 must not try again and again.
         """
+        self._changed()
         number = next(one for one, each in self._slot_by_number.items() if each is slot)
         if number >= self.limits.at_once:
             self._remove(number, slot)
@@ -159,8 +167,9 @@ class RunPool:
 class RunPools:
     """All pools of the worker, as the configuration has them."""
 
-    def __init__(self, open_slot: OpenSlot) -> None:
+    def __init__(self, open_slot: OpenSlot, changed: Changed) -> None:
         self._open_slot = open_slot
+        self._changed = changed
         self._configured: dict[str, Pool] = {}
         self.by_name: dict[str, RunPool] = {}
 
@@ -175,7 +184,7 @@ class RunPools:
             if name in self.by_name:
                 self.by_name[name].resize(pool.limits)
             else:
-                self.by_name[name] = RunPool(name, pool.limits, self._open_slot)
+                self.by_name[name] = RunPool(name, pool.limits, self._open_slot, self._changed)
 
     def close(self) -> None:
         """Close all pools."""

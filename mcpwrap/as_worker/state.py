@@ -44,7 +44,8 @@ class WorkerState:
         self._is_stopping = False
         self._file = WorkerFile(settings.configuration)
         self._hashes = TokenHashes(settings.tokens)
-        self._pools = RunPools(self._open_slot)
+        self.has_news = asyncio.Event()  # for `status_text`
+        self._pools = RunPools(self._open_slot, self.has_news.set)
         self._requests = 0
         self._is_unused = asyncio.Event()
         self._is_unused.set()

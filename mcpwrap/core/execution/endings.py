@@ -5,11 +5,13 @@ know the cause repeats the same call.
 """
 
 from dataclasses import dataclass
+from typing import Literal, assert_never
 
 from mcpwrap.core.wire.execution.execute_api import Ending, JobEnd
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 
 FLOOD_FACTOR = 16  # output of a run, as a multiple of what is kept, after which the run is ended
+ReachedLimit = Literal["timeout", "memory", "output"]
 _KIB, _MIB = 1024, 1024**2
 _KILLED = 128 + 9  # exit code of a run that a limit has ended, as a shell reports SIGKILL
 # Source: signal(7), the numbers of x86 and ARM.
@@ -53,23 +55,13 @@ def outcome_of(end: JobEnd, limits: RunLimits, timeout_s: int) -> RunOutcome:
             return RunOutcome("start", 1, f"start: {end.why or 'the run could not be started'}")
         case "timeout" | "memory" | "output":
             return limit_reached(end.ending, limits, timeout_s)
+        case _ as never:
+            assert_never(never)
 
 
-def limit_reached(ending: Ending, limits: RunLimits, timeout_s: int) -> RunOutcome:
+def limit_reached(ending: ReachedLimit, limits: RunLimits, timeout_s: int) -> RunOutcome:
     """Return the outcome of a run that was ended at this limit."""
-    match ending:
-        case "timeout":
-            error = _timeout(limits, timeout_s)
-        case "memory":
-            error = (
-                f"memory: {size(limits.memory_bytes)} reached (runs.memory): read the file in "
-                "chunks, or keep less in memory at a time"
-            )
-        case _:
-            error = (
-                f"output: {size(flood_bytes(limits))} reached ({FLOOD_FACTOR} times runs.output, "
-                f"{size(limits.output_bytes)}): print less, or write it to a file in /out"
-            )
+    error = _reached(ending, limits, timeout_s)
     return RunOutcome(ending, _KILLED, error, killed=True)
 
 
@@ -90,6 +82,24 @@ def size(count_bytes: int) -> str:
         if count_bytes and count_bytes % unit_bytes == 0:
             return f"{count_bytes // unit_bytes} {unit}"
     return f"{count_bytes} bytes"
+
+
+def _reached(ending: ReachedLimit, limits: RunLimits, timeout_s: int) -> str:
+    match ending:
+        case "timeout":
+            return _timeout(limits, timeout_s)
+        case "memory":
+            return (
+                f"memory: {size(limits.memory_bytes)} reached (runs.memory): read the file in "
+                "chunks, or keep less in memory at a time"
+            )
+        case "output":
+            return (
+                f"output: {size(flood_bytes(limits))} reached ({FLOOD_FACTOR} times runs.output, "
+                f"{size(limits.output_bytes)}): print less, or write it to a file in /out"
+            )
+        case _ as never:
+            assert_never(never)
 
 
 def _timeout(limits: RunLimits, timeout_s: int) -> str:

@@ -316,6 +316,20 @@ def test_a_draining_worker_finishes_what_it_has(tmp_path: Path) -> None:
         assert drained in world.notifier.statuses
 
 
+def test_the_status_follows_the_runs(tmp_path: Path) -> None:
+    held = Held()
+    with running(tmp_path, held, ONE) as world:
+        pace.until(lambda: bool(world.notifier.statuses))
+        assert world.notifier.statuses == ["ready: 0 of 1 slots run, 0 requests wait"]
+        answer = world.stream()
+        held.next()
+        pace.until(lambda: "ready: 1 of 1 slots run, 0 requests wait" in world.notifier.statuses)
+        held.may_end.release()
+        answer.last()
+        expected = "ready: 0 of 1 slots run, 0 requests wait"
+        pace.until(lambda: world.notifier.statuses[-1] == expected)
+
+
 def test_a_worker_that_stops_lets_runs_end(tmp_path: Path) -> None:
     held = Held()
     with running(tmp_path, held, ONE) as world:

@@ -1,6 +1,7 @@
 """Pools: order of the queue, places, and changes of the configuration."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
@@ -27,7 +28,7 @@ def open_slot(pool: str, number: int) -> RunSlot:
 
 
 def pool_of(at_once: int) -> RunPool:
-    return RunPool("notes", RunLimits(at_once=at_once), open_slot)
+    return RunPool("notes", RunLimits(at_once=at_once), open_slot, lambda: None)
 
 
 def position() -> QueuePosition:
@@ -88,12 +89,26 @@ async def test_a_slot_given_to_a_request_that_is_cancelled_is_not_lost() -> None
     assert await pool.acquire(position()) is slot
 
 
-@played
-async def test_the_slot_that_was_used_last_is_used_next() -> None:
-    pool = pool_of(3)
-    one, _ = await pool.acquire(position()), await pool.acquire(position())
-    pool.release(one, None)
-    assert await pool.acquire(position()) is one
+def test_the_slot_that_was_started_first_in_advance_is_used_next(tmp_path: Path) -> None:
+    def at(_: str, number: int) -> RunSlot:
+        return RunSlot(str(tmp_path / str(number)), SlotTimeouts())
+
+    async def play() -> None:
+        pool = RunPool("notes", RunLimits(at_once=3), at, lambda: None)
+        slots = [await pool.acquire(position()) for _ in range(3)]
+        for number in (0, 2, 1):
+            pool.release(slots[number], 0.1)
+        assert [slot.is_warm for slot in slots] == [False, True, True]  # 0 has no socket
+        assert [await pool.acquire(position()) for _ in range(3)] == [slots[2], slots[1], slots[0]]
+        pool.close()
+        for slot in slots:
+            pool.release(slot, None)
+
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as two:
+        for listener, number in ((one, 1), (two, 2)):
+            listener.bind(str(tmp_path / str(number)))
+            listener.listen()
+        asyncio.run(play())
 
 
 @played
@@ -158,7 +173,7 @@ async def test_a_smaller_pool_loses_slots_when_their_runs_have_ended() -> None:
 
 @played
 async def test_pools_follow_the_configuration() -> None:
-    every = RunPools(open_slot)
+    every = RunPools(open_slot, lambda: None)
     every.update({"a": Pool(limits=RunLimits(at_once=1)), "b": Pool(limits=RunLimits())})
     a, b = every.by_name["a"], every.by_name["b"]
     slot = await a.acquire(position())

@@ -27,6 +27,7 @@ LOADED = {
     "mcpwrap-webhook": {"aiohttp", "asyncio"},
     "mcpwrap-web": {"aiohttp", "asyncio", "jinja2"},
     "mcpwrap-http": {"aiohttp", "asyncio"},
+    "mcpwrap-worker": {"aiohttp", "asyncio"},
     "mcpwrap-remote": {"asyncio"},
 }
 
