@@ -6,6 +6,9 @@ the worker connects again after each run, and the next run finds a supervisor th
 A request is sent once. The kernel tells two cases apart (net/unix/af_unix.c): a peer that closes
 with unread data, or that never accepted, is ECONNRESET; after a request that was read, it is the
 plain end. Only after ECONNRESET is another connection tried.
+
+That is ordinary for a moment after a run: PID 1 closes connections that wait while the unit stops
+(systemd.socket(5), FlushPending=). A unit that cannot start is the same for longer.
 """
 
 import asyncio
@@ -24,6 +27,7 @@ from mcpwrap.linux.unix_socket import fd_passing
 
 _PIECE_BYTES = 64 * 1024
 _LOOK_EVERY_S = 0.05  # at a supervisor that starts; a frame is noticed at once
+TRIES = 20  # connections to a unit that stops
 _INT = struct.Struct("i")
 
 
@@ -35,6 +39,7 @@ class SlotTimeouts:
     grace_s: float = 5.0  # beyond the time limit, which the supervisor itself enforces
     idle_s: float = 60.0  # of a connection made in advance
     exit_s: float = 1.0  # from the last frame; then the kernel ends the supervisor
+    again_s: float = 0.06  # between two connections to a unit that stops: it has 1 s for that
 
 
 class SlotError(Exception):
@@ -75,14 +80,14 @@ class RunSlot:
         self.path = path
         self._timeouts = timeouts
         self._advance: socket.socket | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # for the next change of `_advance`
 
     @property
     def is_warm(self) -> bool:
         """Return whether a connection was made in advance."""
         return self._advance is not None
 
-    def warm(self) -> None:
+    def warm(self, tries: int = TRIES) -> None:
         """Connect in advance, for at most `idle_s`. A failure shows at the next run."""
         self.close()
         try:
@@ -91,8 +96,15 @@ class RunSlot:
             return
         loop = asyncio.get_running_loop()
         # The supervisor sends nothing by this connection: readable is its end.
-        loop.add_reader(self._advance, self.close)
-        self._idle_timer = loop.call_later(self._timeouts.idle_s, self.close)
+        loop.add_reader(self._advance, self._lose, tries - 1, loop.time())
+        self._timer = loop.call_later(self._timeouts.idle_s, self.close)
+
+    def _lose(self, tries: int, connected_at_s: float) -> None:
+        """Connect again if the unit was still stopping; later ends are the unit's own."""
+        loop = asyncio.get_running_loop()
+        self.close()
+        if tries and loop.time() - connected_at_s < 1.0:
+            self._timer = loop.call_later(self._timeouts.again_s, self.warm, tries)
 
     def close(self) -> None:
         """Close the connection made in advance; the supervisor then exits."""
@@ -112,13 +124,15 @@ class RunSlot:
                 return await self._begin_on(advance, request, frames)
         elif advance is not None:
             advance.close()
-        try:
-            return await self._begin_on(self._connect(), request, frames)
-        except OSError as error:
-            why = f"cannot connect to {self.path}: {error.strerror}"
-            raise SlotError(why, executed=False) from error
-        except _UnreadError as error:
-            raise SlotError(f"the unit of {self.path} has not started", executed=False) from error
+        for _ in range(TRIES):
+            try:
+                return await self._begin_on(self._connect(), request, frames)
+            except OSError as error:
+                why = f"cannot connect to {self.path}: {error.strerror}"
+                raise SlotError(why, executed=False) from error
+            except _UnreadError:
+                await asyncio.sleep(self._timeouts.again_s)
+        raise SlotError(f"the unit of {self.path} does not start", executed=False)
 
     async def _begin_on(
         self, connection: socket.socket, request: bytes, frames: RunFrames
@@ -151,9 +165,9 @@ class RunSlot:
         connection, self._advance = self._advance, None
         if connection is not None:
             asyncio.get_running_loop().remove_reader(connection)
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         return connection
 
 

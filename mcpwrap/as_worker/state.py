@@ -14,8 +14,9 @@ from mcpwrap.as_worker.pools import RunPool, RunPools
 from mcpwrap.as_worker.request_body import BodyMemory
 from mcpwrap.as_worker.runs import RunExecutor, Spawn
 from mcpwrap.as_worker.slot_client import RunSlot, SlotTimeouts
-from mcpwrap.core.wire.execution import worker_file
+from mcpwrap.core.wire.execution import worker_file, worker_status
 from mcpwrap.core.wire.execution.execute_api import Health
+from mcpwrap.core.wire.execution.worker_status import PoolRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +96,12 @@ class WorkerState:
 
     def status_text(self) -> str:
         """Return the `STATUS=` for systemd (sd_notify(3))."""
-        health = self.health()
-        state = "draining" if self.is_draining else "ready"
-        runs = f"{health.running} of {health.slots} slots run, {health.queued} requests wait"
-        return f"{state}: {runs}"
+        pools = self._pools.by_name
+        return worker_status.text(
+            {name: PoolRuns(pool.running, pool.queued) for name, pool in pools.items()},
+            sum(pool.limits.at_once for pool in pools.values()),
+            is_draining=self.is_draining,
+        )
 
     def _open_slot(self, pool: str, number: int) -> RunSlot:
         path = f"{self._settings.job_sockets}/{pool}-{number}.sock"

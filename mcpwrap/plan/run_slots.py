@@ -62,7 +62,8 @@ def worker_drop_ins(config: Config) -> dict[str, str]:
     reason = "# For Python servers of other machines, by TLS."
     return {
         paths.WORKER_SOCKET_DROP_IN: _text(["[Socket]", reason, listen]),
-        paths.WORKER_SERVICE_DROP_IN: _text(["[Service]", reason, *keys]),
+        # Their addresses are not known. The worker opens no connections: see the packet rules.
+        paths.WORKER_SERVICE_DROP_IN: _text(["[Service]", reason, *keys, "IPAddressAllow=any"]),
     }
 
 

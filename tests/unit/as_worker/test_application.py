@@ -312,7 +312,7 @@ def test_a_draining_worker_finishes_what_it_has(tmp_path: Path) -> None:
         world.until_health(status="ok")
         held.may_end.release()
         assert world.execute().status == 200
-        drained = "draining: 1 of 1 slots run, 1 requests wait"
+        drained = "draining: 1 of 1 slots run, 1 requests wait; notes 1 run, 1 wait"
         assert drained in world.notifier.statuses
 
 
@@ -323,7 +323,8 @@ def test_the_status_follows_the_runs(tmp_path: Path) -> None:
         assert world.notifier.statuses == ["ready: 0 of 1 slots run, 0 requests wait"]
         answer = world.stream()
         held.next()
-        pace.until(lambda: "ready: 1 of 1 slots run, 0 requests wait" in world.notifier.statuses)
+        runs = "ready: 1 of 1 slots run, 0 requests wait; notes 1 run, 0 wait"
+        pace.until(lambda: runs in world.notifier.statuses)
         held.may_end.release()
         answer.last()
         expected = "ready: 0 of 1 slots run, 0 requests wait"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_worker.slot_client import SlotTimeouts
+from mcpwrap.as_worker.slot_client import TRIES, SlotTimeouts
 from mcpwrap.core.wire.execution.job_frames import (
     END,
     FILE,
@@ -291,12 +291,20 @@ def test_a_slot_without_a_socket_fails_without_having_run(tmp_path: Path) -> Non
             }
 
 
-def test_a_unit_that_ends_at_once_fails_without_having_run(world: World) -> None:
-    world.slots[0].drops = 1
-    answer = world.execute()
-    assert answer.status == 500
-    assert answer.json() == {"error": f"the unit of {world.folder.slot()} has not started"}
+def test_a_unit_that_ends_at_once_fails_without_having_run(tmp_path: Path) -> None:
+    with running(tmp_path, slots=1, timeouts=SlotTimeouts(again_s=0.001)) as world:
+        world.slots[0].drops = TRIES
+        answer = world.execute()
+        assert answer.status == 500
+        assert answer.json() == {"error": f"the unit of {world.folder.slot()} does not start"}
+        assert world.execute().status == 200
+
+
+def test_a_unit_that_still_stops_is_started_again(world: World) -> None:
+    world.slots[0].drops = 3
     assert world.execute().status == 200
+    for _ in range(4):
+        world.slots[0].starts.get(timeout=pace.WAIT_S)
 
 
 def test_a_unit_that_does_not_start_fails_without_having_run(tmp_path: Path) -> None:
