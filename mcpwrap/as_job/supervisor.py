@@ -57,13 +57,14 @@ def supervise(request: JobRequest, frames: FrameWriter, slot: RunSlot) -> None:
         arguments = run_process.prepare(request, slot.folders)
         env = run_process.environment(request, slot.folders, slot.interpreter, slot.account)
         usage = ResourceUsage()
+        started_at_s = time.monotonic()
         process = run_process.start(
             [slot.interpreter, *arguments], env, slot.folders.work, slot.confine
         )
     except RunStartError as error:
         refuse(frames, str(error))
         return
-    course = _Course(process, request, frames)
+    course = _Course(process, request, frames, started_at_s)
     course.follow()
     slot.end_other_processes()
     course.drain()
@@ -84,7 +85,9 @@ def refuse(frames: FrameWriter, why: str) -> None:
 class _Course:
     """Course of a run between the start of its first process and the end of all."""
 
-    def __init__(self, process: RunProcess, request: JobRequest, frames: FrameWriter) -> None:
+    def __init__(
+        self, process: RunProcess, request: JobRequest, frames: FrameWriter, started_at_s: float
+    ) -> None:
         self._process = process
         self._frames = frames
         self._kind_by_fd = {
@@ -94,7 +97,7 @@ class _Course:
         for fd in self._kind_by_fd:
             os.set_blocking(fd, False)
         self._left_bytes = request.output_bytes
-        self._started_at_s = time.monotonic()
+        self._started_at_s = started_at_s
         self._deadline_s = self._started_at_s + request.timeout_s
         self._wait_status: int | None = None  # of the first process
         self.limit = ""  # `timeout` or `output`: the limit by which it was ended

@@ -59,6 +59,26 @@ async def call_tool(values: dict[str, Any]) -> str:
         return text_of(await client.call_tool(values["tool"], values["arguments"]))
 
 
+async def run_python_calls(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Call `run_python` once for each set of arguments, in one session."""
+    from mcp import Client
+
+    found = []
+    async with Client(transport(values, sys.stderr)) as client:
+        for arguments in values["calls"]:
+            result = await client.call_tool("run_python", arguments)
+            blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
+            found.append(
+                {
+                    "is_error": bool(result.is_error),
+                    "text": blocks[0].get("text", ""),
+                    "content": blocks,
+                    "structured": result.structured_content or {},
+                }
+            )
+    return found
+
+
 async def tool_tour(values: dict[str, Any]) -> dict[str, Any]:
     """List the tools of a server, and call one."""
     from mcp import Client

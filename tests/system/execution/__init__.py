@@ -1,0 +1,1 @@
+"""Stories of code execution: Python servers, the worker, run slots."""
