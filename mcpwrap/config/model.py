@@ -160,7 +160,7 @@ class Server:
     limits: Limits = field(default_factory=Limits)
 
     def has_network(self) -> bool:
-        """Return whether the server has any network access, be it to the worker alone."""
+        """Return whether the server has any network access; that to the worker counts too."""
         return bool(self.egress or self.direct) or isinstance(self.runs, Python)
 
     def speaks_http(self) -> bool:

@@ -43,7 +43,7 @@ MAX_NAMES = 100_000  # in such a folder, the upper levels first: some seconds
 
 
 def ours() -> dict[str, int]:
-    """Return the UID of every account with the name of a server's or run slot's account."""
+    """Return the UID of every account that is named as that of a server or a run slot."""
     return {
         entry.pw_name: entry.pw_uid
         for entry in pwd.getpwall()
