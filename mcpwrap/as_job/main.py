@@ -10,7 +10,7 @@ from mcpwrap.as_job.frame_writer import FrameWriter
 from mcpwrap.as_job.job_request import HangUpError, RequestError
 from mcpwrap.as_job.run_process import SlotFolders
 from mcpwrap.as_job.slot_account import NotASlotError, SlotAccount
-from mcpwrap.as_job.supervisor import RunSlot
+from mcpwrap.as_job.supervisor import SlotSettings
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.socket_activation import listening_socket
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -36,7 +36,7 @@ def main() -> int:
         return 1
     end_with(connection)
     prctl.adopt_orphans()
-    slot = RunSlot(
+    slot = SlotSettings(
         interpreter=os.environ.get("MCPWRAP_INTERPRETER", _INTERPRETER),  # noqa: TID251 - a main()
         account=account.name,
         end_other_processes=account.end_other_processes,
@@ -74,7 +74,7 @@ def _accepted() -> socket.socket | None:
             return None
 
 
-def _serve(text: bytes, frames: FrameWriter, slot: RunSlot) -> None:
+def _serve(text: bytes, frames: FrameWriter, slot: SlotSettings) -> None:
     try:
         request = job_request.parse(text)
     except RequestError as error:

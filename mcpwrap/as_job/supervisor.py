@@ -25,8 +25,8 @@ _READ_BYTES = 64 * 1024  # a pipe holds no more, unless the run enlarges it
 _MAX_WHY_CHARS = 1000
 
 
-class RunSlot:
-    """Run slot of this process. Tests replace its parts."""
+class SlotSettings:
+    """Settings of the run slot of this process. Tests replace its parts."""
 
     __slots__ = ("account", "confine", "end_other_processes", "folders", "interpreter")
 
@@ -45,7 +45,7 @@ class RunSlot:
         self.folders = folders
 
 
-def supervise(request: JobRequest, frames: FrameWriter, slot: RunSlot) -> None:
+def supervise(request: JobRequest, frames: FrameWriter, slot: SlotSettings) -> None:
     """Execute the request; return when its last frame is written, and no process of it is left.
 
     This process adopts orphans, and is single-threaded.

@@ -29,7 +29,7 @@ class PoolState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerState:
+class ObservedWorker:
     """State of this machine's worker, its problem if it takes no requests, and what to do."""
 
     state: State
@@ -39,7 +39,7 @@ class WorkerState:
     pools: dict[str, PoolState]
 
 
-def observe() -> WorkerState:
+def observe() -> ObservedWorker:
     """Return the present state.
 
     Raises:
@@ -53,7 +53,7 @@ def observe() -> WorkerState:
     text = shown[paths.WORKER_SERVICE]["StatusText"]
     reported = worker_status.parse(text) if state in {"ready", "draining"} else None
     is_idle = shown[paths.WORKER_SERVICE]["ActiveState"] == "inactive"
-    return WorkerState(
+    return ObservedWorker(
         state=state,
         status=status,
         fix=fix,

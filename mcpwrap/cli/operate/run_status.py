@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.cli.common.output import print_table
 from mcpwrap.core.wire.server_files import decode_spec
 from mcpwrap.linux import tty
-from mcpwrap.machine.worker import PoolState, WorkerState
+from mcpwrap.machine.worker import ObservedWorker, PoolState
 from mcpwrap.plan import paths
 
 UNUSABLE = {"no-worker", "draining"}  # states of a server whose runs are refused
@@ -25,7 +25,7 @@ class RunsStatus(msgspec.Struct, frozen=True, kw_only=True):
     queued: int | None = None
 
 
-def runs_by_server(names: Iterable[str], worker: WorkerState) -> dict[str, RunsStatus]:
+def runs_by_server(names: Iterable[str], worker: ObservedWorker) -> dict[str, RunsStatus]:
     """Return the runs of each of these servers that is a Python server."""
     found: dict[str, RunsStatus] = {}
     for name in names:
@@ -36,7 +36,7 @@ def runs_by_server(names: Iterable[str], worker: WorkerState) -> dict[str, RunsS
     return found
 
 
-def state_by_worker(worker: WorkerState) -> tuple[str, str] | None:
+def state_by_worker(worker: ObservedWorker) -> tuple[str, str] | None:
     """Return state and status text of servers whose runs the worker refuses; None if it does not.
 
     The servers' own units may be up nevertheless.

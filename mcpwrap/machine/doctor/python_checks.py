@@ -14,7 +14,7 @@ from mcpwrap.machine import worker
 from mcpwrap.machine.doctor import live_probes
 from mcpwrap.machine.doctor.live_probes import TrialResult, TrialStatus
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.machine.worker import WorkerState
+from mcpwrap.machine.worker import ObservedWorker
 
 _TOOL = "run_python"
 _TITLES = {"print": "run print(1)", "connect": "reach the network from a run"}
@@ -61,7 +61,7 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def _worker(found: WorkerState) -> Check:
+def _worker(found: ObservedWorker) -> Check:
     what = "worker"
     match found.state:
         case "failed" | "stopped" | "off":  # off: the configuration was not applied
@@ -75,7 +75,7 @@ def _worker(found: WorkerState) -> Check:
             return good(what, found.status)
 
 
-def _slots(found: WorkerState) -> Check:
+def _slots(found: ObservedWorker) -> Check:
     closed = [unit for pool in found.pools.values() for unit in pool.closed]
     slots = sum(pool.slots for pool in found.pools.values())
     if closed:

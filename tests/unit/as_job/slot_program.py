@@ -9,7 +9,7 @@ import sys
 from mcpwrap.as_job import confinement, job_request, supervisor
 from mcpwrap.as_job.frame_writer import FrameWriter
 from mcpwrap.as_job.run_process import SlotFolders
-from mcpwrap.as_job.supervisor import RunSlot
+from mcpwrap.as_job.supervisor import SlotSettings
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.process import descendants
 
@@ -17,7 +17,7 @@ from mcpwrap.linux.process import descendants
 def main(root: str, *options: str) -> None:
     """Execute one request."""
     prctl.adopt_orphans()
-    slot = RunSlot(
+    slot = SlotSettings(
         interpreter=sys.executable if "broken" not in options else "/nonexistent",
         account="mcpj-test-0",
         # Never kill(2) with -1: the account has other processes.

@@ -28,7 +28,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Worker:
 
 def shown(
     monkeypatch: pytest.MonkeyPatch, sock: str = "active", service: str = "active", text: str = ""
-) -> worker.WorkerState:
+) -> worker.ObservedWorker:
     """Return the state on a machine with these states of the worker's units."""
     states = {SOCKET: sock, SERVICE: service, "mcpwrap-job@worker-0.socket": "failed"}
 

@@ -17,15 +17,15 @@ from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.core.wire.server_files import PythonSpec, ServerSpec
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import nft_table, observer, planning, worker
-from mcpwrap.machine.worker import PoolState, State, WorkerState
+from mcpwrap.machine.worker import ObservedWorker, PoolState, State
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
 URL = "https://10.0.0.5:9443"
 
 
-def in_state(state: State, pool: PoolState) -> WorkerState:
-    return WorkerState(state=state, status="said", fix="do this", pools={"py": pool})
+def in_state(state: State, pool: PoolState) -> ObservedWorker:
+    return ObservedWorker(state=state, status="said", fix="do this", pools={"py": pool})
 
 
 SPEC = ServerSpec(
@@ -39,7 +39,7 @@ CLOSED = PoolState(slots=2, closed=("mcpwrap-job@py-1.socket",), runs=PoolRuns(0
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[WorkerState], None]:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[ObservedWorker], None]:
     """Have three servers that are ready: of Python, one with a worker elsewhere, and another."""
     registry = Registry(by_name={n: Allocation(uid=20_000) for n in ("far", "git", "py", "py/0")})
     monkeypatch.setattr(observer, "registry", lambda: registry)
@@ -77,8 +77,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Worker
     ],
 )
 def test_the_worker_decides_for_its_servers_alone(
-    machine: Callable[[WorkerState], None],
-    found: WorkerState,
+    machine: Callable[[ObservedWorker], None],
+    found: ObservedWorker,
     state: str,
     text: str,
     exit_code: int,
@@ -95,7 +95,7 @@ def test_the_worker_decides_for_its_servers_alone(
 
 
 def test_the_table_has_slots_runs_and_requests_that_wait(
-    machine: Callable[[WorkerState], None],
+    machine: Callable[[ObservedWorker], None],
 ) -> None:
     machine(in_state("ready", BUSY))
     out = CliRunner().invoke(cli, ["status"], standalone_mode=False).stdout

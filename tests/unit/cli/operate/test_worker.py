@@ -13,7 +13,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.machine import worker
-from mcpwrap.machine.worker import PoolState, State, WorkerState
+from mcpwrap.machine.worker import ObservedWorker, PoolState, State
 
 UNIT = "mcpwrap-worker.service"
 
@@ -30,7 +30,7 @@ def have(
         "py": PoolState(slots=2, closed=closed, runs=PoolRuns(1, 0)),
         "worker": PoolState(slots=4),
     }
-    found = WorkerState(
+    found = ObservedWorker(
         state=state,
         status="said",
         fix="do" * (state != "ready"),

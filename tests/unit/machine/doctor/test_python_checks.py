@@ -12,7 +12,7 @@ from mcpwrap.core.doctor import Check
 from mcpwrap.machine import policy_files, worker
 from mcpwrap.machine.doctor import live_probes, python_checks
 from mcpwrap.machine.doctor.live_probes import TrialResult, TrialStatus
-from mcpwrap.machine.worker import PoolState, State, WorkerState
+from mcpwrap.machine.worker import ObservedWorker, PoolState, State
 
 LOCAL = """
 [mcp_servers.py]
@@ -42,10 +42,10 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "policy.yaml"
 
 
-def in_state(state: State, *closed: str) -> Callable[[], WorkerState]:
+def in_state(state: State, *closed: str) -> Callable[[], ObservedWorker]:
     """Return an observation of a worker with one pool of two slots."""
     pools = {} if state == "off" else {"py": PoolState(slots=2, closed=closed)}
-    return lambda: WorkerState(state=state, status="said", fix="do", pools=pools)
+    return lambda: ObservedWorker(state=state, status="said", fix="do", pools=pools)
 
 
 def checks(
