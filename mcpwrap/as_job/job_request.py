@@ -15,7 +15,7 @@ from mcpwrap.core.wire.execution import job_frames
 
 _RUN = re.compile(r"[0-9a-f]{1,64}")
 _PACKAGES = re.compile(r"(?:[0-9a-f]{64})?")
-_FIRST_BYTE_S = 300.0  # the worker connects in advance, and closes an idle connection after 60 s
+_FIRST_BYTE_S = 90.0  # the worker connects in advance, and closes an idle connection after 60 s
 _REST_S = 10.0
 _CHUNK_BYTES = 1024**2
 _POLLRDHUP = 0x2000  # linux/poll.h; Python has no name for it

@@ -2,7 +2,7 @@
 
 They are read when no process of the run is alive, in the view of its slot. The run has made them,
 so a link, a FIFO, a device or a socket may be among them: none of these is followed, opened for
-good, or waited for. SlotFolders are not read.
+good, or waited for. Folders are not read.
 """
 
 import os

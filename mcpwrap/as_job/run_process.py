@@ -23,7 +23,7 @@ class RunStartError(Exception):
 
 
 class SlotFolders:
-    """SlotFolders of a run slot, as the run sees them."""
+    """Folders of a run slot, as the run sees them."""
 
     __slots__ = ("files_in", "files_out", "packages", "value", "work")
 
@@ -31,7 +31,7 @@ class SlotFolders:
         self.work = f"{root}/tmp"  # noqa: S108 - of the slot, and empty when a run starts
         self.files_in = f"{root}/in"
         self.files_out = f"{root}/out"
-        self.packages = f"{root}/packages"
+        self.packages = f"{root}/packages/environments"
         self.value = f"{root}/run/mcpwrap-job/value"
 
 

@@ -121,6 +121,7 @@ class RunTool:
 
     def _kept(self, result: ExecuteResult) -> list[RunFile]:
         listed = [file for file in result.files if job_frames.is_file_name(file.name)]
+        listed = listed[: job_frames.MAX_FILES_OUT]
         content_by_name = {
             file.name: content for file in listed if (content := _decoded(file.data)) is not None
         }
@@ -136,7 +137,7 @@ class RunTool:
                 uri=str(uri) if (uri := uri_by_name.get(file.name)) else None,
                 content=content_by_name.get(file.name),
             )
-            for file in listed[: job_frames.MAX_FILES_OUT]
+            for file in listed
         ]
 
 

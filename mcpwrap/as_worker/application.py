@@ -104,8 +104,10 @@ class WorkerApplication:
         if self._state.is_draining:
             raise _RefusedError(503, "the worker is draining", retry_after_s=_DRAINED_IN_S)
         pool = self._pool(request)
+        if self._state.is_stopped(pool.name):
+            raise _RefusedError(503, "`mcpwrap panic` has stopped it", retry_after_s=_DRAINED_IN_S)
         try:
-            with self._state.request(), pool.place(), self._state.bodies.share() as share:
+            with self._state.request(), pool.place(), self._state.bodies.share(pool.name) as share:
                 body = await request_body.read(request, pool.limits, share)
                 return await self._run(request, pool, body)
         except QueueFullError as error:

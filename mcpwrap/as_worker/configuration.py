@@ -11,6 +11,7 @@ from stat import S_ISREG
 
 import msgspec
 
+from mcpwrap.core.wire import panic_file
 from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.core.wire.execution.worker_file import Worker
 from mcpwrap.errors import UsageError
@@ -18,6 +19,7 @@ from mcpwrap.linux.root_files import expect_roots_file
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 CONFIGURATION = Path("/var/lib/mcpwrap/worker.json")
+PANIC = Path("/var/lib/mcpwrap/panic.json")
 _HASH = re.compile(rb"([0-9a-f]{64})\n?")
 _NO_HASH = "0" * 64  # of no known text
 _Identity = tuple[int, int, int]
@@ -49,6 +51,16 @@ class WorkerFile:
                 "`sudo mcpwrap apply` has written it [E-WORKER-CONFIG]"
             )
             return Worker()
+
+
+def is_stopped(pool: str, path: Path = PANIC) -> bool:
+    """Return whether `mcpwrap panic` has stopped this server, or all that this machine executes."""
+    try:
+        return panic_file.decode(path.read_bytes()).stops(pool)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 class TokenHashes:

@@ -22,7 +22,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class WorkerConnectionLimits:
     """Limits of the connections of one socket."""
 
-    connections: int = 256
+    connections: int = 1024  # more than the places of several large pools
     head_s: float = 10.0  # until the first head of a connection is complete, TLS included
     between_s: float = 75.0  # from a reply to the next complete head
 

@@ -54,6 +54,7 @@ class RunPool:
         self._idle: list[RunSlot] = []  # the one that was released first is first
         self._waiting: deque[QueuePosition] = deque()
         self._places = 0
+        self._is_closed = False
         self._mean_run_s = _FIRST_RUN_S
         self.resize(limits)
 
@@ -80,7 +81,8 @@ class RunPool:
                 self._give(self._slot_by_number[number])
 
     def close(self) -> None:
-        """Remove all slots; requests that wait get an error."""
+        """Remove all slots; requests that wait, or still come, get an error."""
+        self._is_closed = True
         self.resize(RunLimits(at_once=0))
         while self._waiting:
             position = self._waiting.popleft()
@@ -110,6 +112,8 @@ class RunPool:
         Raises:
             PoolClosedError: the pool was closed meanwhile.
         """
+        if self._is_closed:  # while its body was read
+            raise PoolClosedError
         self._changed()
         if self._idle and not self._waiting:
             slot = next((one for one in self._idle if one.is_warm), self._idle[0])

@@ -2,6 +2,7 @@
 
 import asyncio
 import binascii
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,34 +30,37 @@ class BodyError(Exception):
 
 
 class BodyMemory:
-    """Bound of the memory that the bodies of all pools take together."""
+    """Bound of the memory that bodies take: of all pools together, and half of it of one pool."""
 
     def __init__(self, limit_bytes: int = _MAX_HELD_BYTES) -> None:
         self._limit_bytes = limit_bytes
-        self._held_bytes = 0
+        self._bytes_by_pool = Counter[str]()
 
     @contextmanager
-    def share(self) -> Iterator["BodyShare"]:
+    def share(self, pool: str) -> Iterator["BodyShare"]:
         """Hold a share during the block; it grows while a body is read."""
-        share = BodyShare(self)
+        share = BodyShare(self, pool)
         try:
             yield share
         finally:
-            self._held_bytes -= share.held_bytes
+            self._bytes_by_pool[pool] -= share.held_bytes
 
-    def take(self, more_bytes: int) -> bool:
+    def take(self, pool: str, more_bytes: int) -> bool:
         """Count more bytes; return False if there is no room for them."""
-        if self._held_bytes + more_bytes > self._limit_bytes:
+        of_all = self._bytes_by_pool.total() + more_bytes
+        of_pool = self._bytes_by_pool[pool] + more_bytes
+        if of_all > self._limit_bytes or of_pool > self._limit_bytes // 2:
             return False
-        self._held_bytes += more_bytes
+        self._bytes_by_pool[pool] += more_bytes
         return True
 
 
 class BodyShare:
     """Bytes that one request holds."""
 
-    def __init__(self, memory: BodyMemory) -> None:
+    def __init__(self, memory: BodyMemory, pool: str) -> None:
         self._memory = memory
+        self._pool = pool
         self.held_bytes = 0
 
     def grow(self, more_bytes: int) -> None:
@@ -65,7 +69,7 @@ class BodyShare:
         Raises:
             BodyError: other requests hold too much.
         """
-        if not self._memory.take(more_bytes):
+        if not self._memory.take(self._pool, more_bytes):
             why = "the worker holds too many bodies of requests"
             raise BodyError(429, why, retry_after_s=1)
         self.held_bytes += more_bytes

@@ -34,6 +34,11 @@ class RunProgress:
         self.position = QueuePosition(asyncio.get_running_loop().create_future())
         self.has_changed = self.position.has_changed  # or the request has ended
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the request has a slot."""
+        return self._frames is not None
+
     def begin(self, frames: RunFrames) -> None:
         """Note that the request has a slot."""
         self._frames = frames
@@ -76,7 +81,8 @@ class RunExecutor:
             raise
         except asyncio.CancelledError:
             counters.runs_by_ending["cancelled"] += 1
-            run_log.log_cancelled(label)
+            if progress.has_begun:  # one that only waited is no run
+                run_log.log_cancelled(label)
             raise
         counters.runs_by_ending[result.ending] += 1
         counters.run_s += result.duration_ms / 1000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpwrap.as_worker import configuration
-from mcpwrap.as_worker.configuration import TokenHashes, WorkerFile
+from mcpwrap.as_worker.configuration import PANIC, TokenHashes, WorkerFile
 from mcpwrap.as_worker.connections import WorkerConnectionLimits
 from mcpwrap.as_worker.metrics import WorkerMetrics
 from mcpwrap.as_worker.pools import RunPool, RunPools
@@ -25,6 +25,7 @@ class WorkerSettings:
 
     configuration: Path = configuration.CONFIGURATION
     tokens: Path = Path(worker_file.TOKENS)
+    panic: Path = PANIC
     job_sockets: str = worker_file.JOB_SOCKETS
     loopback: tuple[str, int] = (worker_file.ADDRESS, worker_file.PORT)  # without TLS
     stop_s: float = 30.0  # for runs to end after SIGTERM; the unit's TimeoutStopSec= is longer
@@ -56,6 +57,10 @@ class WorkerState:
         self.refresh()
         name = self._hashes.pool_of(untrusted_token, list(self._pools.by_name))
         return None if name is None else self._pools.by_name[name]
+
+    def is_stopped(self, pool: str) -> bool:
+        """Return whether an emergency stop is in force for this pool."""
+        return configuration.is_stopped(pool, self._settings.panic)
 
     def refresh(self) -> None:
         """Read the configuration again, if root has replaced it."""
@@ -104,5 +109,5 @@ class WorkerState:
         )
 
     def _open_slot(self, pool: str, number: int) -> RunSlot:
-        path = f"{self._settings.job_sockets}/{pool}-{number}.sock"
+        path = worker_file.job_socket(pool, number, self._settings.job_sockets)
         return RunSlot(path, self._settings.timeouts)

@@ -1,5 +1,7 @@
 """Parser of a Python server's table (`python`), and of `[worker]`, for other machines."""
 
+import re
+
 from mcpwrap.config import quantities, value_parsers
 from mcpwrap.config.model import Direct, Python, Server, WorkerListener
 from mcpwrap.config.toml_table import TomlTableReader
@@ -14,7 +16,8 @@ OUR_KEYS = ("packages", "worker", "worker_ca", "runs")
 WORKER_KEYS = ("listen", "python", "certificate", "key", "runs")
 RUN_KEYS = ("memory", "cpu", "tasks", "seconds", "at_once", "code", "output")
 MAX_SECONDS = 3600
-MAX_AT_ONCE = 64  # slots: a unit and an account each
+MAX_AT_ONCE = 32  # slots: a unit and an account each, and 75 MB of the worker's memory
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")
 
 _PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
@@ -90,7 +93,7 @@ def listener(table: TomlTableReader) -> WorkerListener | None:
     """Return this machine's worker for other machines; None if a setting is missing or wrong."""
     listen = table.one("listen", value_parsers.direct, None)
     found = {key: table.has(key) for key in ("certificate", "key")}
-    texts = {key: table.one(key, value_parsers.absolute_path, "") for key in found}
+    texts = {key: table.one(key, plain_path, "") for key in found}
     python = table.one("python", interpreter, "/usr/bin/python3")
     limits = run_limits(table.table("runs"))
     table.finish(WORKER_KEYS)
@@ -137,12 +140,24 @@ def run_limits(table: TomlTableReader) -> RunLimits:
 
 def interpreter(value: str) -> str:
     """Parse the path of a Python interpreter, of which each run sees the folder."""
-    path = value_parsers.absolute_path(value)
+    path = plain_path(value)
     if not path.startswith(("/usr/", "/opt/")):
         raise BadValueError(
             f"{value!r} is not in /usr or /opt, and a run sees no other programs",
             'write `python = "/usr/bin/python3"`, or install another one under /opt',
             code="E-PYTHON-INTERPRETER",
+        )
+    return path
+
+
+def plain_path(value: str) -> str:
+    """Parse a path that stands in a unit file, where other characters would be directives."""
+    path = value_parsers.absolute_path(value)
+    if not _PLAIN_PATH.fullmatch(path):
+        raise BadValueError(
+            f"{value!r} has a character that a unit file cannot have in a path",
+            "use a path of A-Z, a-z, 0-9 and . _ + - only",
+            code="E-PYTHON-PATH",
         )
     return path
 

@@ -1,14 +1,15 @@
 """Run slots: for each run of a pool at a time an account, a socket and a unit of its own."""
 
 from mcpwrap.config.model import Config, Python
-from mcpwrap.core.names import slot_name
+from mcpwrap.core.names import account_of, slot_name
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.execution import job_frames, worker_file
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, MIB, RunLimits
 from mcpwrap.plan import paths
 
 _SUPERVISOR_TASKS = 1
-_SUPERVISOR_BYTES = 32 * MIB  # of the supervisor, beside the memory of the run
+# Of the supervisor, beside the memory of the run, while it holds a request with all its files.
+_SUPERVISOR_BYTES = 32 * MIB + 2 * job_frames.MAX_IN_BYTES
 # A slot is started before its run, and waits for it for a minute; then the run; then its end.
 _BESIDE_RUN_S = 120
 # The part of the memory that files in each folder may take; together 9/16.
@@ -54,14 +55,18 @@ def worker_drop_ins(config: Config) -> dict[str, str]:
     """Return the drop-ins of the worker's units, if other machines reach it."""
     if config.worker is None:
         return {}
-    listen = f"ListenStream={paths.place(config.worker.listen)}"
+    listen = [
+        f"ListenStream={paths.place(config.worker.listen)}",
+        "# At boot the network may have the address only later.",
+        "FreeBind=yes",
+    ]
     keys = [
         f"LoadCredential=certificate:{config.worker.certificate}",
         f"LoadCredential=key:{config.worker.key}",
     ]
     reason = "# For Python servers of other machines, by TLS."
     return {
-        paths.WORKER_SOCKET_DROP_IN: _text(["[Socket]", reason, listen]),
+        paths.WORKER_SOCKET_DROP_IN: _text(["[Socket]", reason, *listen]),
         # Their addresses are not known. The worker opens no connections: see the packet rules.
         paths.WORKER_SERVICE_DROP_IN: _text(["[Service]", reason, *keys, "IPAddressAllow=any"]),
     }
@@ -98,8 +103,10 @@ def _interpreter(config: Config, pool: str) -> list[str]:
         runs = config.servers[pool].runs
         path = runs.interpreter if isinstance(runs, Python) else ""
         binds = [
-            "# The packages that the server has downloaded; no other server's.",
-            f"BindReadOnlyPaths=-{paths.CACHES}/{pool}/environments:/packages",
+            "# The packages that the server has downloaded. The folder above this one is root's:",
+            "# a link that the server makes in this one leads nowhere in the view of a run.",
+            f"BindReadOnlyPaths=-{paths.CACHES}/{pool}:/packages",
+            f"SupplementaryGroups={account_of(pool)}",
         ]
     if path.startswith("/opt/"):
         binds.append(f"BindReadOnlyPaths=/opt/{path.split('/')[2]}")

@@ -144,8 +144,10 @@ class PackageEnvironments:
     def _install(
         self, uv: UvProgram, lock: PackageLock, on_tick: Callable[[], None], folder: Path
     ) -> None:
-        uv.install(lock, folder, on_tick)
-        uv.bound_cache(self._max_bytes // 2)
+        try:
+            uv.install(lock, folder, on_tick)
+        finally:  # what was downloaded stays, also if it could not be installed
+            uv.bound_cache(self._max_bytes // 2)
 
     def _resolved(
         self,

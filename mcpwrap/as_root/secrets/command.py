@@ -167,7 +167,7 @@ def purge(name: str) -> None:
         shutil.rmtree(f"{paths.SEALED}/{name}")
     with in_turn(paths.SECRETS_LOCK):
         root_files.replace_all([store.index_file(secret_index_file.read().without_server(name))])
-    for path in (paths.capability(name), paths.bundle(name)):
+    for path in (paths.capability(name), paths.bundle(name), paths.worker_token(name)):
         Path(path).unlink(missing_ok=True)
 
 

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -136,7 +137,12 @@ def _has_local_worker(spec: ServerSpec) -> bool:
 
 def write_token_hash(pool: str, token: str) -> None:
     """Write the hash of a pool's token, by which the worker recognises the pool."""
-    root_files.replace_all([token_hash_file(pool, token)])
+    file = token_hash_file(pool, token)
+    with suppress(FileNotFoundError):
+        if Path(file.path).read_text(encoding="ascii", errors="replace") == file.text:
+            return  # a disk that is full need not be written to
+    with nothing_changed():
+        root_files.replace_all([file])
 
 
 def token_hash_file(pool: str, token: str) -> NewFile:

@@ -41,7 +41,7 @@ _NETWORK_KINDS = frozenset({"gaierror", "URLError", "ConnectError", "ClientConne
 _PIP = re.compile(
     r"No module named '?(?:pip|uv)'?|No such file or directory: b?'(?:pip3?|uv|conda)'"
 )
-_SHELL_ESCAPE = re.compile(r"^\s*[!%]\s*(?:pip|uv|conda)\s+install", re.MULTILINE)
+_SHELL_ESCAPE = re.compile(r"^[ \t]*[!%][ \t]*(?:pip|uv|conda)[ \t]+install", re.MULTILINE)
 _FAMILY_OF_POOLS = re.compile(r"multiprocessing/(?:managers|forkserver|connection)\.py")
 
 

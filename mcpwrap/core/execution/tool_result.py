@@ -85,7 +85,8 @@ def structured_content(
 def cut(text: str, limit_bytes: int) -> str:
     """Return a text that is over its limit as head and tail (one to three), with a line between."""
     whole = text.encode()
-    if len(whole) <= limit_bytes + _CUT_LINE_BYTES:
+    # The worker has cut it by bytes: each that is not UTF-8 has become a character of three.
+    if len(whole) <= 3 * limit_bytes + _CUT_LINE_BYTES:
         return text
     head_bytes = limit_bytes // 4
     tail_bytes = limit_bytes - head_bytes

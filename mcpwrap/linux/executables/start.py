@@ -11,9 +11,12 @@ def expect_unchanged(spec: ServerSpec) -> None:
     Raises:
         PermissionError: such an account can change it now, and could not at the last `apply`.
     """
-    if spec.writable_command or spec.remote or spec.python:
+    if spec.writable_command or spec.remote or (spec.python and spec.python.worker):
         return
-    launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
+    if spec.python:
+        launch = launch_of(spec.python.python, (), "", {})
+    else:
+        launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
     if finding := next(ExecutableScan().paths(launch), None):
         raise PermissionError(
             f"{finding.part}: {finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"

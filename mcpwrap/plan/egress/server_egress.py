@@ -119,8 +119,15 @@ def unit_lines(server: Server, uid: int) -> Iterator[str]:
         if server.intercept:
             yield f"BindReadOnlyPaths={paths.ca_bundle(server.name)}"
     if server.cache:
-        yield "# Downloads, for the next session."
-        yield f"CacheDirectory=mcpwrap/{server.name}"
+        yield from _cache(server)
+
+
+def _cache(server: Server) -> Iterator[str]:
+    yield "# Downloads, for the next session."
+    yield f"CacheDirectory=mcpwrap/{server.name}"
+    if server.uses_local_worker():
+        yield "# Runs, which have its group, pass to the packages in it."
+        yield "CacheDirectoryMode=0710"
 
 
 def unit_section(server: Server, uid: int, instance: str) -> Iterator[str]:

@@ -54,7 +54,8 @@ def test_what_a_run_writes_to_is_in_memory(folder: str) -> None:
 def test_the_files_that_the_code_expects_are_mounted() -> None:
     folders = SlotFolders()
     value = str(Path(folders.value).parent)
-    assert {folders.work, folders.files_in, folders.files_out, folders.packages, value} <= mounted()
+    packages = str(Path(folders.packages).parent)
+    assert {folders.work, folders.files_in, folders.files_out, packages, value} <= mounted()
     assert resource_usage.CGROUP in mounted()
     assert SERVICE["[Service] Slice"] == ["mcpwrap-job.slice"]
     own = "/mcpwrap.slice/mcpwrap-job.slice/mcpwrap-job@%i.service:"

@@ -33,12 +33,12 @@ def test_packages_are_in_the_paths() -> None:
     env = run_process.environment(
         request(packages=PACKAGES), SlotFolders(), "/usr/bin/python3", "a"
     )
-    assert env["PYTHONPATH"] == f"/packages/{PACKAGES}"
-    assert env["PATH"] == f"/packages/{PACKAGES}/bin:/usr/bin:/usr/local/bin:/bin"
+    assert env["PYTHONPATH"] == f"/packages/environments/{PACKAGES}"
+    assert env["PATH"] == f"/packages/environments/{PACKAGES}/bin:/usr/bin:/usr/local/bin:/bin"
 
 
 def test_the_files_of_a_request_are_written(tmp_path: Path) -> None:
-    for name in ("tmp", "in", f"packages/{PACKAGES}"):
+    for name in ("tmp", "in", f"packages/environments/{PACKAGES}"):
         (tmp_path / name).mkdir(parents=True)
     folders = SlotFolders(str(tmp_path))
     given = request(files={"a.txt": "YQ=="}, packages=PACKAGES)

@@ -185,4 +185,5 @@ open("here", "w").write("x")
 def test_folders_of_a_slot_are_at_the_root() -> None:
     folders = SlotFolders()
     assert (folders.work, folders.files_in, folders.files_out) == ("/tmp", "/in", "/out")
-    assert (folders.packages, folders.value) == ("/packages", "/run/mcpwrap-job/value")
+    assert folders.packages == "/packages/environments"
+    assert folders.value == "/run/mcpwrap-job/value"

@@ -234,9 +234,9 @@ def test_a_file_without_valid_content_is_listed_alone(tmp_path: Path, data: str 
 
 def test_output_that_the_worker_did_not_cut_is_cut_here(tmp_path: Path) -> None:
     with world(tmp_path) as here:
-        here.worker.will(worker.result(stdout="x" * 1000, value="y" * 100_000))
+        here.worker.will(worker.result(stdout="x" * 2000, value="y" * 100_000))
         found = here.agent.call()["structuredContent"]
-        assert "[600 bytes left out]" in found["stdout"]
+        assert "[1600 bytes left out]" in found["stdout"]
         assert len(found["value"]) < 17_000
         assert found["truncated"] is True
 

@@ -316,6 +316,28 @@ def test_a_draining_worker_finishes_what_it_has(tmp_path: Path) -> None:
         assert drained in world.notifier.statuses
 
 
+@pytest.mark.parametrize(
+    ("panic", "status"),
+    [
+        ('{"everything": true}', 503),
+        ('{"names": ["notes"]}', 503),
+        ('{"names": ["other"]}', 200),
+        ("", 503),  # a disk so full that the file has no content
+        ("{}", 200),
+    ],
+)
+def test_an_emergency_stop_refuses_runs(tmp_path: Path, panic: str, status: int) -> None:
+    with running(tmp_path) as world:
+        assert world.execute().status == 200
+        (tmp_path / "panic.json").write_text(panic)
+        refused = world.execute()
+        assert refused.status == status
+        if status == 503:
+            assert refused.json() == {"error": "`mcpwrap panic` has stopped it"}
+        (tmp_path / "panic.json").unlink()
+        assert world.execute().status == 200
+
+
 def test_the_status_follows_the_runs(tmp_path: Path) -> None:
     held = Held()
     with running(tmp_path, held, ONE) as world:

@@ -194,3 +194,11 @@ async def _refused(pool: RunPool) -> bool:
     except PoolClosedError as error:
         return not error.executed
     return False
+
+
+@played
+async def test_a_closed_pool_gives_no_slot() -> None:
+    pool = pool_of(1)
+    pool.close()  # while the body of a request was read
+    with pytest.raises(PoolClosedError):
+        await pool.acquire(position())

@@ -96,13 +96,23 @@ def test_the_longest_valid_request_is_within_the_limit_of_the_body() -> None:
 
 def test_bodies_of_all_pools_share_a_bound() -> None:
     memory = BodyMemory(100)
-    with memory.share() as one:
-        one.grow(60)
-        with memory.share() as other:
-            other.grow(40)
-            with pytest.raises(BodyError) as refused:
-                one.grow(1)
-            assert (refused.value.status, refused.value.retry_after_s) == (429, 1)
+    with memory.share("a") as one, memory.share("b") as other:
         one.grow(40)
-    with memory.share() as one:
-        one.grow(100)  # nothing is held any more
+        other.grow(50)
+        with memory.share("c") as third, pytest.raises(BodyError) as refused:
+            third.grow(11)
+        assert (refused.value.status, refused.value.retry_after_s) == (429, 1)
+        one.grow(10)
+    with memory.share("c") as third:
+        third.grow(50)  # nothing is held any more
+
+
+def test_one_pool_leaves_half_of_it_to_others() -> None:
+    memory = BodyMemory(100)
+    with memory.share("a") as one, memory.share("a") as two:
+        one.grow(30)
+        two.grow(20)
+        with pytest.raises(BodyError):
+            two.grow(1)
+        with memory.share("b") as other:
+            other.grow(50)

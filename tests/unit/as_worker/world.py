@@ -235,6 +235,7 @@ def running(
     every = WorkerSettings(
         configuration=path / "worker.json",
         tokens=path / "tokens",
+        panic=path / "panic.json",
         job_sockets=str(path / "job"),
         **({"timeouts": SlotTimeouts(exit_s=0.0)} | settings),
     )

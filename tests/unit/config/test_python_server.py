@@ -127,7 +127,7 @@ def test_what_is_written_is_read_again(text: str) -> None:
         ("runs = { tasks = 0 }", "tasks", "not a whole number from 1 to 32768"),
         ("runs = { seconds = 3601 }", "seconds", "not a whole number from 1 to 3600"),
         ("runs = { seconds = '60' }", "seconds", "not a whole number from 1 to 3600"),
-        ("runs = { at_once = 65 }", "at_once", "not a whole number from 1 to 64"),
+        ("runs = { at_once = 33 }", "at_once", "not a whole number from 1 to 32"),
         ("runs = { code = '17M' }", "code", "not a size from 1K to 16M"),
         ("runs = { output = '0K' }", "output", "not a size from 1K to 16M"),
         ("runs = { network = true }", "network", "no such setting"),
@@ -175,11 +175,23 @@ def test_settings_of_programs_are_refused(line: str, key: str, problem: str) -> 
         ("python3", "not an absolute path"),
         ("/home/alice/.venv/bin/python", "not in /usr or /opt"),
         ("/usr/../home/x", "not in its shortest form"),
+        ("/opt/my python/bin/python3", "a unit file cannot have"),
+        ("/opt/%h/bin/python3", "a unit file cannot have"),
+        ("/opt/x:/y/bin/python3", "a unit file cannot have"),
     ],
 )
 def test_an_interpreter_must_be_where_runs_see_it(path: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         parsed(HEAD.replace("/usr/bin/python3", path))
+
+
+def test_a_path_is_one_word_of_a_unit_file() -> None:
+    # A line break would be a directive of its own, which root executes.
+    path = "/opt/x/bin/python3\\nExecStartPre=+/usr/bin/touch /x"
+    with pytest.raises(ConfigError, match="a unit file cannot have"):
+        parsed(HEAD.replace("'/usr/bin/python3'", f'"{path}"'))
+    with pytest.raises(ConfigError, match="a unit file cannot have"):
+        parsed(WORKER.replace("'/etc/a.key'", '"/etc/a.key\\nUser=root"'))
 
 
 @pytest.mark.parametrize("name", ["worker", "a" * 25])

@@ -48,19 +48,20 @@ def test_a_slot_keeps_its_uid_when_others_come_and_go() -> None:
         (
             PYTHON,
             [
-                f"MemoryMax={544 * MIB}",
+                f"MemoryMax={560 * MIB}",
                 "TasksMax=257",
                 "LimitNPROC=257",
                 "CPUQuota=100%",
                 "RuntimeMaxSec=180",
-                "BindReadOnlyPaths=-/var/cache/mcpwrap/py/environments:/packages",
+                "BindReadOnlyPaths=-/var/cache/mcpwrap/py:/packages",
+                "SupplementaryGroups=mcpw-py",
                 "Environment=MCPWRAP_INTERPRETER=/usr/bin/python3",
             ],
         ),
         (
             OURS + "runs = { memory = '1G', cpu = '250%', tasks = 16, seconds = 300 }",
             [
-                f"MemoryMax={(1024 + 32) * MIB}",
+                f"MemoryMax={(1024 + 48) * MIB}",
                 "TasksMax=17",
                 "CPUQuota=250%",
                 "RuntimeMaxSec=420",
@@ -107,6 +108,7 @@ def test_the_worker_is_told_its_pools_and_where_to_listen() -> None:
     socket = want.worker_drop_ins[paths.WORKER_SOCKET_DROP_IN]
     service = want.worker_drop_ins[paths.WORKER_SERVICE_DROP_IN]
     assert "ListenStream=10.0.0.5:9443\n" in socket
+    assert "FreeBind=yes\n" in socket
     assert "LoadCredential=certificate:/etc/a.pem\nLoadCredential=key:/etc/a.key\n" in service
 
 
@@ -135,6 +137,7 @@ def test_a_wrapper_runs_our_server_with_the_token() -> None:
     unit = want.server_files["py"][paths.drop_in("py")]
     assert "IPAddressAllow=127.79.0.1\n" in unit
     assert "CacheDirectory=mcpwrap/py\n" in unit
+    assert "CacheDirectoryMode=0710\n" in unit
     assert "PrivateNetwork" not in unit
 
 

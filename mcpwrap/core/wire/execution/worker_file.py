@@ -53,6 +53,6 @@ def decode(text: bytes) -> Worker:
         raise msgspec.DecodeError(str(error)) from error
 
 
-def job_socket(pool: str, number: int) -> str:
+def job_socket(pool: str, number: int, folder: str = JOB_SOCKETS) -> str:
     """Return the path of the socket at which PID 1 starts the run slot."""
-    return f"{JOB_SOCKETS}/{pool}-{number}.sock"
+    return f"{folder}/{pool}-{number}.sock"

@@ -121,9 +121,10 @@ def test_a_failure_is_text() -> None:
     ("text", "expected"),
     [
         ("", ""),
-        ("x" * 228, "x" * 228),  # the worker's line about its own cut has room
-        ("x" * 229, f"{'x' * 25}\n[129 bytes left out]\n{'x' * 75}"),
-        ("é" * 200, f"{'é' * 12}\n[300 bytes left out]\n{'é' * 37}"),  # no half of a character
+        ("\ufffd" * 100, "\ufffd" * 100),  # 100 bytes at the worker, which are no UTF-8
+        ("x" * 428, "x" * 428),  # the worker's line about its own cut has room
+        ("x" * 429, f"{'x' * 25}\n[329 bytes left out]\n{'x' * 75}"),
+        ("é" * 300, f"{'é' * 12}\n[500 bytes left out]\n{'é' * 37}"),  # no half of a character
     ],
 )
 def test_output_over_the_limit_is_cut(text: str, expected: str) -> None:
