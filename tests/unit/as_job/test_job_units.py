@@ -28,7 +28,7 @@ def mounted() -> set[str]:
         SERVICE["[Service] BindReadOnlyPaths"] + SERVICE["[Service] TemporaryFileSystem"]
     )
     paths = {word.lstrip("-") for word in words.split()}
-    bound = {path.partition(":")[2] if path.startswith("/sys/fs") else path for path in paths}
+    bound = {path.partition(":")[2] if path.startswith("/sys/fs/") else path for path in paths}
     return {path.partition(":")[0] for path in bound} | DROP_IN
 
 
