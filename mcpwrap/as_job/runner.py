@@ -2,7 +2,8 @@
 
 It differs from `python main.py` in three things: the value of a last expression is stored, open
 figures of matplotlib are saved, and a signal writes the stacks of all threads. Only the standard
-library of Python 3.11 to 3.14, and few modules of it, for each run imports them.
+library of Python 3.11 to 3.14, and no module of it that is written in Python and not loaded at the
+start of the interpreter: a fifth of the time of a short run was imports.
 """
 
 import _ast
@@ -10,11 +11,17 @@ import builtins
 import faulthandler
 import os
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, ModuleType, TracebackType
 
-_Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+# Both are in importlib.machinery, whose import takes 2 ms.
+from _frozen_importlib_external import PathFinder, SourceFileLoader
+
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than all of these
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import CodeType, ModuleType, TracebackType
+
+    _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
 # Real-time signal that no program uses by chance, as a number: `signal` is slow to import.
 STACKS_SIGNAL = 62
@@ -46,14 +53,14 @@ def main(main_file: str, value_file: str, out_folder: str) -> None:
 
 def _new_main(main_file: str) -> dict[str, object]:
     """Replace `__main__`, which is this module, by one for the code; return its namespace."""
-    module = ModuleType("__main__")
+    module = type(sys)("__main__")
     module.__file__ = main_file
     module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
     return module.__dict__
 
 
-def _compiled(main_file: str) -> tuple[CodeType, CodeType | None]:
+def _compiled(main_file: str) -> "tuple[CodeType, CodeType | None]":
     """Return the code, and that of its last statement if this is an expression."""
     with open(main_file, "rb") as file:
         tree: _ast.Module = compile(file.read(), main_file, "exec", _PARSE_ONLY, dont_inherit=True)
@@ -99,10 +106,12 @@ def _save_figures(folder: str) -> None:
             sys.stderr.write(f"figure {number} cannot be saved: {error}\n")  # noqa: TID251
 
 
-def _without_runner(hook: _Hook) -> _Hook:
+def _without_runner(hook: "_Hook") -> "_Hook":
     """Return an exception hook that passes the traceback to `hook` without this module's frames."""
 
-    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def show(
+        kind: type[BaseException], error: BaseException, trace: "TracebackType | None"
+    ) -> None:
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
         hook(kind, error.with_traceback(trace), trace)
@@ -118,8 +127,8 @@ class _ForkIsDefault:
     """
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """Find `multiprocessing.context` alone."""
         if name != "multiprocessing.context":
             return None
@@ -132,7 +141,7 @@ class _ForkIsDefault:
 class _ContextLoader(SourceFileLoader):
     """Loader of `multiprocessing.context` that sets the default start method."""
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         """Execute the module, and replace the default that it has set."""
         super().exec_module(module)
         contexts = module.__dict__

@@ -143,6 +143,13 @@ def test_open_figures_are_saved(tmp_path: Path) -> None:
     assert done.stderr.startswith("figure 3 cannot be saved: no axes\n")
 
 
+def test_it_loads_two_modules_in_c_beside_those_of_the_interpreter(tmp_path: Path) -> None:
+    code = "import sys; print(*sys.modules)"
+    plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(Done(tmp_path, code).stdout.split()) - set(plain.stdout.split())
+    assert loaded == {"_ast", "faulthandler"}
+
+
 def test_fork_is_the_default_and_may_be_changed(tmp_path: Path) -> None:
     code = f"""
 import sys
