@@ -27,7 +27,7 @@ from mcpwrap.linux.unix_socket import fd_passing
 
 _PIECE_BYTES = 64 * 1024
 _LOOK_EVERY_S = 0.05  # at a supervisor that starts; a frame is noticed at once
-TRIES = 20  # connections to a unit that stops
+TRIES = 60  # connections to a unit that stops
 _INT = struct.Struct("i")
 
 
@@ -39,7 +39,8 @@ class SlotTimeouts:
     grace_s: float = 5.0  # beyond the time limit, which the supervisor itself enforces
     idle_s: float = 60.0  # of a connection made in advance
     exit_s: float = 1.0  # from the last frame; then the kernel ends the supervisor
-    again_s: float = 0.06  # between two connections to a unit that stops: it has 1 s for that
+    # Between two connections to a unit that stops: most have stopped after 20 ms, and each has 1 s.
+    again_s: float = 0.02
 
 
 class SlotError(Exception):
