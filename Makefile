@@ -85,6 +85,9 @@ bench-gate: .venv/done  ## measure only the gate's rows of `bench`; AGAINST=COMM
 bench-starts: .venv/done  ## time a session's start and `mcpwrap --help`, in turns with the package of AGAINST=COMMIT (root)
 	@$(PYTHON) -m benchmarks.starts --against $(AGAINST)
 
+bench-execution: .venv/done  ## time `run_python` beside uv, bwrap and systemd-run, and measure its memory (root)
+	@$(PYTHON) -m benchmarks.execution
+
 bench-growth: .venv/done  ## time `apply`, `plan`, `status` and `doctor` with 10, 100 and 500 servers; AGAINST=COMMIT too (root)
 	@$(PYTHON) -m benchmarks.growth $(if $(AGAINST),--against $(AGAINST))
 
@@ -107,5 +110,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth deb pins clean
 .DEFAULT_GOAL := help

@@ -23,7 +23,13 @@ SUDOERS = f"""\
 """
 CONFIG_REFUSED = 2  # exit status of `mcpwrap apply`; nothing was changed
 SERVERS = ("warm", "cold", "gated", "idle", *gate_rules.SERVERS)
-SECRET_SERVER, DIRECT_SERVER = "sealed", "direct"
+SECRET_SERVER, DIRECT_SERVER, RUN_SERVER = "sealed", "direct", "runs"
+PYTHON_SERVER = f"""
+[mcp_servers.{RUN_SERVER}]
+python = "/usr/bin/python3"
+[mcp_servers.{RUN_SERVER}.mcpwrap]
+agents = ["{AGENT}"]
+"""
 
 
 class BenchRoot(roots.Layer):
@@ -37,16 +43,18 @@ class BenchRoot(roots.Layer):
     @property
     def inputs(self) -> list[Path]:
         """What it installs from PyPI."""
-        return [HERE / "peers.pypi.txt", HERE / "http_peers.pypi.txt"]
+        own = [HERE / "peers.pypi.txt", HERE / "http_peers.pypi.txt"]
+        return [*own, roots.RECIPES / "servers.uv.txt"]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Machine to measure on, and two facts about the servers that its mcpwrap version can have."""
+    """Machine to measure on, and facts about the servers that its mcpwrap version can have."""
 
     machine: Machine
     has_secrets: bool
     has_direct: bool
+    has_python: bool
 
 
 @contextmanager
@@ -72,7 +80,13 @@ def prepared(commit: str = "") -> Iterator[Prepared]:
         machine.configure("".join(map(_server, SERVERS)))
         _add_policy_and_peers(machine)
         machine.apply()
-        yield Prepared(machine, _add_secret_server(machine), _add_direct_server(machine))
+        direct = _server(DIRECT_SERVER, ours='relay = "direct"')
+        yield Prepared(
+            machine,
+            has_secrets=_add_secret_server(machine),
+            has_direct=_may_add(machine, DIRECT_SERVER, direct),
+            has_python=_may_add(machine, RUN_SERVER, PYTHON_SERVER),
+        )
     finally:
         container.remove()
 
@@ -117,10 +131,10 @@ def _add_secret_server(machine: Machine) -> bool:
     return True
 
 
-def _add_direct_server(machine: Machine) -> bool:
-    """Add the server without a gate in between, unless this version refuses the setting."""
-    file = f"/etc/mcpwrap/conf.d/{DIRECT_SERVER}.toml"
-    machine.write(file, _server(DIRECT_SERVER, ours='relay = "direct"'))
+def _may_add(machine: Machine, name: str, config: str) -> bool:
+    """Add a server, unless this version refuses its settings."""
+    file = f"/etc/mcpwrap/conf.d/{name}.toml"
+    machine.write(file, config)
     status = int(machine.as_root("mcpwrap apply >/dev/null 2>/root/why; echo $?").out)
     if status == CONFIG_REFUSED:
         machine.as_root(f"rm {file}")

@@ -7,6 +7,9 @@ apt-get install -y -q --no-install-recommends gcc libc6-dev sudo bubblewrap
 # Other gates, on the same work: benchmarks/gate.py.
 python3 -m venv /opt/peers
 /opt/peers/bin/pip install -q -r "$INPUTS/peers.pypi.txt"
+# What runs of code are compared with: benchmarks/execution.py. mcpwrap itself uses it too.
+/opt/peers/bin/pip install -q -r "$INPUTS/servers.uv.txt"
+ln -s /opt/peers/bin/uv /usr/local/bin/uv
 # Other proxies: benchmarks/http.py. They need different versions of the same library.
 grep -v '^#' "$INPUTS/http_peers.pypi.txt" | while read -r peer; do
     venv="/opt/http-peers/${peer%%=*}"
