@@ -1,15 +1,15 @@
 """Stories for a kernel of their own: cgroup v2 with all controllers, whatever the host has."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from tests.shared import pace
-from tests.system.bed.machine import Machine, complaint
+from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
-from tests.system.bed.vm import VmResult, call_in_vm
+from tests.system.bed.vm import call_in_vm
 from tests.system.support.servers import a_server
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
+from tests.system.vm.vm_results import complaints, seen_by
 
 SERVER = a_server("probe", 'limits = { memory = "64M", tasks = 20, cpu = "50%", sessions = 3 }')
 FILES = {"/etc/mcpwrap/config.toml": SERVER}
@@ -22,21 +22,8 @@ CEILINGS = {
 ENDED = "mcpwrap-connect: the server ended: the session has used up its"
 MEMORY = f"{ENDED} 64 MiB (limits, memory) [E-WRAPPER-LIMIT-MEMORY]"
 TASKS = f"{ENDED} 20 processes and threads (limits, tasks) [E-WRAPPER-LIMIT-TASKS]"
-ANNOUNCED = ("OOM killer", "oom-kill")
 MORE = "mcpwrap clients lists them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB [E-WRAPPER-LIMIT-DISK]"
-
-
-def seen_by(result: VmResult) -> dict[str, Any]:
-    """Return the result of a story, which must have succeeded."""
-    assert result.status == 0, result.output
-    seen: dict[str, Any] = json.loads(result.output.splitlines()[-1])
-    return seen
-
-
-def complaints(result: VmResult) -> list[str]:
-    found = [text for entry in result.journal if (text := complaint(entry))]
-    return [text for text in found if not any(word in text for word in ANNOUNCED)]
 
 
 def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
