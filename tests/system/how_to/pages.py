@@ -17,6 +17,9 @@ HOSTS = ("api.example.com", "www.example.com", "files.example.org")
 ADDRESS = "198.51.100.30"
 REMOTE = f"https://{internet_map.EXAMPLE_MCP}/mcp"
 REMOTE_TOKEN = "example-token-1234"  # which the page types
+INDEX = f"https://{internet_map.EXAMPLE_MCP}/simple/"
+PYTHON = "/opt/mcp/pypi/bin/python"  # of the servers, with what they require
+PACKAGES = ("beautifulsoup4", "soupsieve", "typing-extensions")
 
 
 @contextmanager
@@ -60,10 +63,28 @@ def anew(machine: Machine) -> None:
 def a_remote_server(world: Connected) -> Iterator[None]:
     """Have a server answer on the internet, to requests with the token of the page."""
     host, port = internet_map.EXAMPLE_MCP, str(internet_map.MCP_PORT)
-    argv = [*remote.SDK_SERVER, port, host, REMOTE_TOKEN]
+    with _answers(world, [*remote.SDK_SERVER, port, host, REMOTE_TOKEN], REMOTE):
+        yield
+
+
+@contextmanager
+def a_package_index(world: Connected) -> Iterator[None]:
+    """Have the packages of the page in the index that pip of this machine is configured for."""
+    module = [PYTHON, "-B", "-m", "tests.system.guest.wheel_index"]
+    world.machine.write("/etc/pip.conf", f"[global]\nindex-url = {INDEX}\n")
+    try:
+        with _answers(world, [*module, str(internet_map.MCP_PORT), *PACKAGES], INDEX):
+            yield
+    finally:
+        world.machine.as_root("rm /etc/pip.conf")
+
+
+@contextmanager
+def _answers(world: Connected, argv: list[str], url: str) -> Iterator[None]:
+    """Start a program on the internet, and wait until it answers there."""
     process = world.internet.start(argv, {"PYTHONPATH": BED_AT})
     try:
-        remote.await_answer(world.machine, REMOTE)
+        remote.await_answer(world.machine, url)
         yield
     finally:
         process.kill()
@@ -86,6 +107,7 @@ PAGES = {
     "move-to-another-machine.md": Page(),
     "read-the-audit.md": Page(),
     "rotate-a-secret.md": Page(),
+    "run-code.md": Page(before=a_package_index),
     "share-a-folder.md": Page(),
     "use-a-remote-server.md": Page(before=a_remote_server),
     "write-a-policy.md": Page(is_fast=True),
