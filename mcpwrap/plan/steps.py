@@ -125,12 +125,15 @@ class LoadRules:
     """Step that loads the elements of the packet rules, in one transaction."""
 
     elements: Elements
+    slots: int = 0  # of the wrapped accounts those of run slots
 
     def describe(self) -> str:
         """Return the line that `plan` prints for the step. It names what goes past Squid."""
         by_set = {n: sorted(e for s, e in self.elements if s.startswith(n)) for n in _SHOWN}
-        text = f"load the packet rules: {len(by_set['wrapped'])} servers, "
+        text = f"load the packet rules: {len(by_set['wrapped']) - self.slots} servers, "
         text += f"{len(by_set['egress_addr'])} of them with an allowlist"
+        if self.slots:
+            text += f"; {self.slots} run slots without a network"
         if by_set["direct"]:
             text += f"; DIRECT, not through Squid: {', '.join(by_set['direct'])}"
         if clients := sum(name == "listener_clients" for name, _ in self.elements):

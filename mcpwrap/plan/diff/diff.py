@@ -149,24 +149,30 @@ def _stop(gone: list[str], have: Observed) -> list[Step]:
 
 def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
     """Refuse the packets of old and new wrappers alike, before anything of the new ones exists."""
-    return _rules(have, want.elements | nft_elements.refused(have.uid_by_account.values()))
+    return _rules(want, have, want.elements | nft_elements.refused(have.uid_by_account.values()))
 
 
 def _let_packets_go(want: Desired, have: Observed) -> list[Step]:
     if have.uid_by_account.keys() - want.uid_by_account().keys():
-        return _rules_now(want.elements)
+        return _rules_now(want, have, want.elements)
     return []
 
 
-def _rules(have: Observed, elements: nft_elements.Elements) -> list[Step]:
+def _rules(want: Desired, have: Observed, elements: nft_elements.Elements) -> list[Step]:
     in_kernel = have.applied.elements if have.elements is None else have.elements
     if in_kernel == elements and have.files.get(paths.ELEMENTS) == nft_elements.text(elements):
         return []
-    return _rules_now(elements)
+    return _rules_now(want, have, elements)
 
 
-def _rules_now(elements: nft_elements.Elements) -> list[Step]:
-    return [steps.WriteFile(paths.ELEMENTS, nft_elements.text(elements)), steps.LoadRules(elements)]
+def _rules_now(want: Desired, have: Observed, elements: nft_elements.Elements) -> list[Step]:
+    accounts = {**have.uid_by_account, **want.uid_by_account()}
+    of_slots = {uid for account, uid in accounts.items() if is_slot_name(name_of(account))}
+    slots = len(elements & nft_elements.refused(of_slots))
+    return [
+        steps.WriteFile(paths.ELEMENTS, nft_elements.text(elements)),
+        steps.LoadRules(elements, slots),
+    ]
 
 
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:

@@ -96,36 +96,45 @@ CALLS = {
     "shmget": (29, 0, 4096, 0o1600),
     "memfd_huge": (319, b"x", 4),
     "cachestat": (451, 0, 0, 0, 0),
-    "futex_waitv": (449, 0,0,0,0),
-    "statmount": (457,0,0,0,0),
-    "listmount": (458,0,0,0,0),
-    "lsm_get_self_attr": (459,0,0,0,0),
-    "remap_file_pages": (216,0,0,0,0,0),
+    "futex_waitv": (449, 0, 0, 0, 0),
+    "statmount": (457, 0, 0, 0, 0),
+    "listmount": (458, 0, 0, 0, 0),
+    "lsm_get_self_attr": (459, 0, 0, 0, 0),
+    "remap_file_pages": (216, 0, 0, 0, 0, 0),
     "sysfs": (139, 3),
     "ustat": (136, 0, 0),
     "uselib": (134, 0),
     "mlockall": (151, 1),
-    "rseq": (334, 0,0,0,0),
+    "rseq": (334, 0, 0, 0, 0),
 }
+
 
 def call(name):
     number, *arguments = CALLS[name]
     ctypes.set_errno(0)
-    r = _libc.syscall(number, *(ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments))
+    r = _libc.syscall(
+        number,
+        *(ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments),
+    )
     if r == 0 and name.startswith("clone "):
         os._exit(0)
-    if r < 0: return errno.errorcode[ctypes.get_errno()]
+    if r < 0:
+        return errno.errorcode[ctypes.get_errno()]
     return "done"
+
 
 if __name__ == "__main__":
     for n in CALLS:
         pid = 0
-        r,w=os.pipe()
-        if (pid:=os.fork())==0:
-            try: os.write(w, call(n).encode())
-            except BaseException as e: os.write(w, repr(e).encode())
+        r, w = os.pipe()
+        if (pid := os.fork()) == 0:
+            try:
+                os.write(w, call(n).encode())
+            except BaseException as e:
+                os.write(w, repr(e).encode())
             os._exit(0)
         os.close(w)
-        out=os.read(r,1000).decode(); os.close(r)
-        st=os.waitpid(pid,0)[1]
+        out = os.read(r, 1000).decode()
+        os.close(r)
+        st = os.waitpid(pid, 0)[1]
         print(n, out, st or "")

@@ -127,7 +127,7 @@ class Machine:
                 assert name_of(account) not in self.running  # userdel(8): busy
                 assert name_of(account).replace("/", "-") not in self.open_jobs
                 del self.accounts[account]
-            case steps.LoadRules(elements):
+            case steps.LoadRules(elements, _):
                 assert self.files[paths.ELEMENTS] == nft_elements.text(elements)
                 self.elements = set(elements)
             case steps.MakeAuthority(name):

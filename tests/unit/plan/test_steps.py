@@ -76,6 +76,11 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
         steps.StartListeners((("a.1000", HEARD),)),
         "listen at http://127.78.0.1:52100/ for a, UID 1000 alone",
     ),
+    (
+        steps.LoadRules(frozenset({("wrapped", "1"), ("wrapped", "2"), ("wrapped", "3")}), 2),
+        "load the packet rules: 1 servers, 0 of them with an allowlist; "
+        "2 run slots without a network",
+    ),
     (steps.StopJobs(("a-0",)), "stop the run slot a-0; its runs end"),
     (steps.StopJobs(("a-0", "a-1")), "stop the run slots a-0, a-1; their runs end"),
     (steps.StartJobs(("a-0",)), "open the run slot a-0"),
