@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 STACKS_SIGNAL = 62
 MAX_VALUE_BYTES = 16 * 1024  # as in `core/wire/execution/job_frames.py`
 _MAX_FIGURES, _MAX_PIXELS = 8, 1024
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".pdf", ".webp")  # which matplotlib writes
 _PARSE_ONLY = 0x400  # ast.PyCF_ONLY_AST
 
 
@@ -93,17 +94,34 @@ def _save_figures(folder: str) -> None:
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return
+    has_images = any(name.lower().endswith(_IMAGE_SUFFIXES) for name in os.listdir(folder))
     for number in pyplot.get_fignums()[:_MAX_FIGURES]:
-        path = f"{folder}/figure-{number}.png"
-        if os.path.exists(path):
-            continue  # the code has saved it itself
         figure = pyplot.figure(number)
-        dpi = min(figure.dpi, _MAX_PIXELS / max(figure.get_size_inches()))
-        try:
-            figure.savefig(path, dpi=dpi)
-        except Exception as error:  # noqa: BLE001 - matplotlib and the run's own artists
-            # A stream of the run, which is no terminal or journal.
-            sys.stderr.write(f"figure {number} cannot be saved: {error}\n")  # noqa: TID251
+        path = f"{folder}/figure-{number}.png"
+        # An artist is stale from its last change until it is drawn. The code has drawn this figure
+        # to save it: a second image of it would cost the agent as much as the first.
+        is_saved = has_images and figure.axes and not any(axes.stale for axes in figure.axes)
+        if not is_saved and not os.path.exists(path):
+            dpi = min(figure.dpi, _MAX_PIXELS / max(figure.get_size_inches()))
+            _save_figure(number, figure.savefig, path, dpi)
+
+
+def _save_figure(number: int, savefig: Callable[..., object], path: str, dpi: float) -> None:
+    """Save one figure; write to standard error why it cannot be saved, and what is missing in it.
+
+    By default a warning, such as of a glyph that the font lacks, names this file and its line.
+    """
+    import warnings  # noqa: PLC0415 - matplotlib has imported it; other runs do not need it
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            savefig(path, dpi=dpi)
+        notes = [f"figure {number}: {each.message}" for each in caught]
+    except Exception as error:  # noqa: BLE001 - matplotlib and the run's own artists
+        notes = [f"figure {number} cannot be saved: {error}"]
+    for note in notes:
+        # A stream of the run, which is no terminal or journal.
+        sys.stderr.write(f"{note}\n")  # noqa: TID251
 
 
 def _without_runner(hook: "_Hook") -> "_Hook":

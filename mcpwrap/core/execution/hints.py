@@ -145,6 +145,12 @@ def _no_network(failure: _Failure) -> str:
     return "runs have no network: fetch with your other tools and pass the bytes by `files`"
 
 
+def _no_display(failure: _Failure) -> str:
+    if failure.kind != "TclError" or "display" not in failure.text:
+        return ""
+    return "runs have no display: draw with matplotlib, or write an image to /out"
+
+
 def _no_input(failure: _Failure) -> str:
     if failure.kind != "EOFError":
         return ""
@@ -214,6 +220,6 @@ def _top_level_await(failure: _Failure) -> str:
 
 # In this order: the first that has a hint gives it.
 _RULES: tuple[Callable[[_Failure], str], ...] = (
-    _installing, _missing_module, _process_pools, _no_network, _no_input, _lost_name, _missing_file,
-    _refused_write, _refused_call, _full_disk, _memory, _tasks, _top_level_await,
+    _installing, _missing_module, _process_pools, _no_network, _no_display, _no_input, _lost_name,
+    _missing_file, _refused_write, _refused_call, _full_disk, _memory, _tasks, _top_level_await,
 )  # fmt: skip

@@ -11,12 +11,19 @@ from mcpwrap.as_job import run_process, runner
 from mcpwrap.core.wire.execution import job_frames
 
 PYPLOT = """
+import warnings
+class Axes:
+    stale = False  # drawn since its last change
 class Figure:
     dpi = 100
-    def __init__(self, number): self.number = number
+    def __init__(self, number):
+        self.number = number
+        self.axes = [Axes(), Axes()]
+        self.axes[0].stale = number != 5
     def get_size_inches(self): return (self.number * 10, 5)
     def savefig(self, path, dpi):
         if self.number == 3: raise ValueError("no axes")
+        if self.number == 4: warnings.warn("no glyph")
         with open(path, "w") as file: file.write(str(dpi))
 def get_fignums(): return list(range(1, 12))
 def figure(number): return Figure(number)
@@ -129,18 +136,30 @@ def test_a_long_value_is_cut(tmp_path: Path) -> None:
     assert runner.MAX_VALUE_BYTES == job_frames.MAX_VALUE_BYTES
 
 
-def test_open_figures_are_saved(tmp_path: Path) -> None:
+@pytest.fixture
+def figures(tmp_path: Path) -> Path:
+    """Put a stand-in for matplotlib beside the code: many figures are open, the fifth is drawn."""
     (tmp_path / "matplotlib").mkdir()
     (tmp_path / "matplotlib/__init__.py").touch()
     (tmp_path / "matplotlib/pyplot.py").write_text(PYPLOT)
-    (tmp_path / "figure-2.png").write_text("saved by the code")
-    done = Done(tmp_path, "import matplotlib.pyplot\n1/0")
-    text_by_name = {path.name: path.read_text() for path in tmp_path.glob("figure-*")}
+    return tmp_path
+
+
+def test_open_figures_are_saved(figures: Path) -> None:
+    done = Done(figures, "import matplotlib.pyplot\n1/0")
+    text_by_name = {path.name: path.read_text() for path in figures.glob("figure-*")}
     assert text_by_name.keys() == {f"figure-{number}.png" for number in (1, 2, 4, 5, 6, 7, 8)}
     assert text_by_name["figure-1.png"] == "100"
-    assert text_by_name["figure-2.png"] == "saved by the code"
     assert text_by_name["figure-4.png"] == "25.6"  # 40 inches in 1024 pixels
-    assert done.stderr.startswith("figure 3 cannot be saved: no axes\n")
+    assert done.stderr.startswith("figure 3 cannot be saved: no axes\nfigure 4: no glyph\nTrace")
+
+
+def test_a_figure_that_the_code_has_saved_is_not_saved_again(figures: Path) -> None:
+    (figures / "figure-2.png").write_text("saved by the code")
+    Done(figures, "import matplotlib.pyplot")
+    assert (figures / "figure-2.png").read_text() == "saved by the code"
+    assert (figures / "figure-1.png").exists()
+    assert not (figures / "figure-5.png").exists()  # drawn, and there is an image
 
 
 def test_it_loads_two_modules_in_c_beside_those_of_the_interpreter(tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ def hint(last_line: str, **run: Any) -> str:
         ("httpx.ConnectError: x", {}, "no network"),
         (f"{MANAGER}\nOSError: [Errno 97] Address family not supported by protocol", {},
          "start method `forkserver`"),
+        ("_tkinter.TclError: no display name and no $DISPLAY environment variable", {},
+         "runs have no display"),
+        ("_tkinter.TclError: bad option", {}, ""),
         # Input, names and files.
         ("EOFError: EOF when reading a line", {}, "standard input is empty"),
         ("NameError: name 'df' is not defined", {"is_later_call": True}, "every call starts empty"),
