@@ -67,6 +67,12 @@ def dotnet_machine(suite: str) -> Machine:
     return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
 
 
+def science_machine(suite: str) -> Machine:
+    """Boot the same with numpy, pandas and matplotlib."""
+    lower = roots.ensure(roots.science_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+
+
 def readers_machine(suite: str) -> Machine:
     """Boot a Debian without mcpwrap, with JSON parsers of several languages."""
     lower = roots.ensure(roots.readers_root(suite)).lower_dirs()

@@ -116,6 +116,11 @@ def browser_root(suite: str) -> Layer:
     return Layer(suite, "browser", run_root(suite))
 
 
+def science_root(suite: str) -> Layer:
+    """Return a run root with numpy, pandas and matplotlib."""
+    return Layer(suite, "science", run_root(suite))
+
+
 def databases_root(suite: str) -> Layer:
     """Return a base root with PostgreSQL, MariaDB and DuckDB."""
     return Layer(suite, "databases", Layer(suite, "base"))
