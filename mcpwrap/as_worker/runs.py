@@ -96,12 +96,14 @@ class RunExecutor:
         slot = await pool.acquire(progress.position)
         progress.begin(frames)
         run: SlotRun | None = None
-        began_at_s = time.monotonic()
+        sent_at_s = began_at_s = time.monotonic()
         try:
             run = await slot.begin(job_request(request, limits, label), frames)
             began_at_s = time.monotonic()
             await run.until_over(label.timeout_s)
-            return _result(run, limits, label, time.monotonic() - began_at_s)
+            outcome = _outcome(run, limits, label.timeout_s, time.monotonic() - began_at_s)
+            # On a busy machine the code runs for a while before this task is told.
+            return _result(run, outcome, label, time.monotonic() - sent_at_s)
         finally:
             if run is None:
                 pool.release(slot, None)
@@ -134,16 +136,13 @@ def job_request(request: ExecuteRequest, limits: RunLimits, label: RunLabel) -> 
     )
 
 
-def _result(run: SlotRun, limits: RunLimits, label: RunLabel, elapsed_s: float) -> ExecuteResult:
-    """Return the result of a run that is over.
+def _result(run: SlotRun, outcome: RunOutcome, label: RunLabel, elapsed_s: float) -> ExecuteResult:
+    """Return the result of a run that is over, and took `elapsed_s` at most.
 
     Raises:
-        SlotError: the supervisor has violated the protocol, or could not start the code.
+        SlotError: the supervisor could not start the code.
     """
     frames, end = run.frames, run.frames.end
-    if run.problem:
-        raise SlotError(run.problem, executed=True)
-    outcome = _outcome(run, limits, label.timeout_s, elapsed_s)
     if outcome.ending == "start":
         raise SlotError(outcome.error or "", executed=False)
     elapsed_ms = round(1000 * elapsed_s)
@@ -166,6 +165,13 @@ def _result(run: SlotRun, limits: RunLimits, label: RunLabel, elapsed_s: float) 
 
 
 def _outcome(run: SlotRun, limits: RunLimits, timeout_s: int, elapsed_s: float) -> RunOutcome:
+    """Return how a run has ended.
+
+    Raises:
+        SlotError: the supervisor has violated the protocol.
+    """
+    if run.problem:
+        raise SlotError(run.problem, executed=True)
     if run.frames.end is not None:
         return endings.outcome_of(run.frames.end, limits, timeout_s)
     if run.frames.is_flooded:

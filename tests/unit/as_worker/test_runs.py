@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -115,6 +116,18 @@ def test_the_result_reports_the_timeout_in_force(
     world: World, timeout: int | None, in_force: int
 ) -> None:
     assert world.execute(timeout=timeout).json()["timeout"] == in_force
+
+
+def test_a_duration_is_believed_up_to_the_time_since_the_request(tmp_path: Path) -> None:
+    """The supervisor shares its UID with the code; but it begins before the worker is told."""
+
+    def play(job: Job) -> None:
+        job.end(duration_ms=10**9)
+
+    with running(tmp_path, play) as world:
+        began_at_s = time.monotonic()
+        result = world.execute().json()
+        assert 0 <= result["duration_ms"] <= 1000 * (time.monotonic() - began_at_s) + 1
 
 
 def test_the_journal_has_the_hash_of_the_code(
