@@ -130,8 +130,9 @@ def _there(run: FinishedRun) -> str:
 
 
 def _process_pools(failure: _Failure) -> str:
-    is_refused = "Address family not supported" in failure.text
-    if is_refused and _FAMILY_OF_POOLS.search(failure.run.stderr):
+    # The process of a Manager writes the reason; what called it fails with an EOFError then.
+    stderr = failure.run.stderr
+    if "Address family not supported" in stderr and _FAMILY_OF_POOLS.search(stderr):
         return (
             "multiprocessing.Manager and the start method `forkserver` need sockets, which runs do "
             "not have: use `fork`, or a pool with arguments and return values"
@@ -152,7 +153,7 @@ def _no_display(failure: _Failure) -> str:
 
 
 def _no_input(failure: _Failure) -> str:
-    if failure.kind != "EOFError":
+    if failure.kind != "EOFError" or "reading a line" not in failure.text:
         return ""
     return "standard input is empty, so input() fails: write the values into the code or `files`"
 

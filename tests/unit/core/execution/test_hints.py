@@ -63,11 +63,14 @@ def hint(last_line: str, **run: Any) -> str:
         ("httpx.ConnectError: x", {}, "no network"),
         (f"{MANAGER}\nOSError: [Errno 97] Address family not supported by protocol", {},
          "start method `forkserver`"),
+        (f"{MANAGER}\nOSError: [Errno 97] Address family not supported by protocol\nEOFError", {},
+         "multiprocessing.Manager and the start method"),  # in its own process, and its caller
         ("_tkinter.TclError: no display name and no $DISPLAY environment variable", {},
          "runs have no display"),
         ("_tkinter.TclError: bad option", {}, ""),
         # Input, names and files.
         ("EOFError: EOF when reading a line", {}, "standard input is empty"),
+        ("EOFError: Ran out of input", {}, ""),  # of pickle
         ("NameError: name 'df' is not defined", {"is_later_call": True}, "every call starts empty"),
         ("NameError: name 'df' is not defined", {}, ""),  # in the first call it is a mistake
         ("FileNotFoundError: [Errno 2] No such file or directory: '/mnt/data/a.csv'", {},
@@ -96,7 +99,8 @@ def hint(last_line: str, **run: Any) -> str:
         ("ZeroDivisionError: division by zero", {}, ""),
         ("", {}, ""),
         # The text of an exception can have several lines, and name others.
-        ("EOFError: first\n  and more: NameError", {"is_later_call": True}, "input() fails"),
+        ("EOFError: EOF when reading a line\n  and more: NameError", {"is_later_call": True},
+         "input() fails"),
     ],
 )  # fmt: skip
 def test_a_failure_has_a_hint(last_line: str, run: dict[str, Any], expected: str) -> None:
