@@ -64,7 +64,8 @@ async def run_python_calls(values: dict[str, Any]) -> list[dict[str, Any]]:
     from mcp import Client
 
     found = []
-    async with Client(transport(values, sys.stderr)) as client:
+    mode = values.get("mode", "auto")
+    async with Client(transport(values, sys.stderr), mode=mode) as client:
         for arguments in values["calls"]:
             result = await client.call_tool("run_python", arguments)
             blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
