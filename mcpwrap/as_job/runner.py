@@ -106,7 +106,7 @@ def _save_figures(folder: str) -> None:
             _save_figure(number, figure.savefig, path, dpi)
 
 
-def _save_figure(number: int, savefig: Callable[..., object], path: str, dpi: float) -> None:
+def _save_figure(number: int, savefig: "Callable[..., object]", path: str, dpi: float) -> None:
     """Save one figure; write to standard error why it cannot be saved, and what is missing in it.
 
     By default a warning, such as of a glyph that the font lacks, names this file and its line.
