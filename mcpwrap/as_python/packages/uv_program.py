@@ -28,7 +28,6 @@ _COMPILE_S = 120.0
 _RETRIES = "1"  # uv's three take 10 s without a network, and then what is cached serves
 INDEX_VARIABLES = (
     "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
-    "UV_NO_INDEX",
 )  # fmt: skip
 # Root has set these. The rest of the environment stays away: it can name other indexes.
 _PASSED = (
@@ -144,6 +143,12 @@ class UvProgram:
             lock.release()
         if result.is_timeout:
             raise _timeout("uv", timeout_s)
+        if result.status < 0:
+            raise PackageError(
+                f"uv was ended by signal {-result.status}",
+                fix="repeat the call, which uses what was downloaded so far",
+                code="E-PACKAGE-KILLED",
+            )
         if result.status != 0:
             raise package_errors.of_uv(result.stderr, task)
         return result

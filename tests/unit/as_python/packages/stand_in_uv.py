@@ -2,6 +2,7 @@
 
 index/NAME      text of the lock line of NAME; a package without a file is unknown
 says            text for standard error, with exit status 2, while the file exists
+dies            while it exists, the program is killed
 stays           while it exists, the program does not end, nor does its child
 calls           arguments and environment of each call, one JSON object a line
 """
@@ -19,6 +20,8 @@ if (here / "stays").exists():
     child = subprocess.Popen(["/bin/sleep", "1000"])
     (here / "child").write_text(str(child.pid))
     signal.pause()
+if (here / "dies").exists():
+    os.kill(os.getpid(), signal.SIGKILL)
 if (here / "says").exists():
     sys.stderr.write((here / "says").read_text())
     sys.exit(2)

@@ -94,6 +94,13 @@ def test_a_text_that_uv_would_take_for_more_does_not_reach_it(uv: StandInUv) -> 
     assert uv.calls() == []
 
 
+def test_a_uv_that_was_killed_is_not_taken_for_one_that_refuses(uv: StandInUv) -> None:
+    (uv.folder / "dies").touch()
+    with pytest.raises(PackageError, match="uv was ended by signal 9") as caught:
+        environments(uv).prepare(["numpy"], ignore)
+    assert caught.value.code == "E-PACKAGE-KILLED"
+
+
 def test_a_failure_has_its_name_and_is_not_stored(uv: StandInUv) -> None:
     ours = environments(uv)
     with pytest.raises(PackageError, match="nosuch is not in the package index"):
