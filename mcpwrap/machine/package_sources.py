@@ -34,6 +34,9 @@ _IN_PIP = re.compile(r"PackageIndex\(\s*\"https://([^\"/]+)/\",\s*file_storage_d
 _URL = re.compile(
     r"https://(?:[^/?#]*@)?(?P<place>[^/?#@*]+)(?P<path>(?:/[A-Za-z0-9._~%!&()+,;=:@/-]*)?)([?#].*)?"
 )
+# A folder that servers see, and a name that needs no quoting in a URL or a list.
+_FOLDER = re.compile(r"/(?:opt|srv|usr)(?:/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")
+_YES = frozenset({"1", "on", "t", "true", "y", "yes"})  # as pip reads a flag
 
 
 def found() -> dict[str, PackageSource]:
@@ -61,22 +64,41 @@ def npm(npmrcs: Iterable[str], definitions: Iterable[str]) -> PackageSource | No
 
 
 def pypi(pip_confs: Iterable[str], indexes: Iterable[str]) -> PackageSource | None:
-    """Return pip's index in the same way. Its default needs no variables: uv has the same."""
+    """Return pip's index in the same way, or the folder of wheels that stands in for one.
+
+    Its default needs no variables: uv has the same.
+    """
     for text in pip_confs:
         parser = configparser.ConfigParser(interpolation=None)
         try:
             parser.read_string(text)
         except configparser.Error:
             return None  # pip does not start with it either
-        options = dict(parser["global"]) if "global" in parser else {}
-        for name, url in options.items():
-            if name.replace("_", "-") == "index-url":
-                return _at(url, "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
+        given = dict(parser["global"]) if "global" in parser else {}
+        options = {name.replace("_", "-"): value for name, value in given.items()}
+        if options.get("no-index", "").lower() in _YES:
+            return _wheels_in(options.get("find-links", "").strip())
+        if "index-url" in options:
+            return _at(options["index-url"], "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
     for text in indexes:
         if default := _IN_PIP.search(text):
             hosts = [host for group in default.groups() if (host := _host(group))]
             return PackageSource(tuple(hosts))
     return None
+
+
+def _wheels_in(folder: str) -> PackageSource | None:
+    """Return a folder of wheels as source, which needs no host."""
+    if not _FOLDER.fullmatch(folder):
+        return None
+    variables = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": folder,
+        "UV_FIND_LINKS": folder,
+        # uv has no variable for "no index". As an index this folder has no projects.
+        "UV_DEFAULT_INDEX": f"file://{folder}",
+    }
+    return PackageSource((), variables)
 
 
 def _npm_at(url: str) -> PackageSource | None:

@@ -205,6 +205,8 @@ def _who_and_where(listener: SquidListener) -> Iterator[str]:
             same += f" !{own}.sni-top{number}"
         yield same
         yield f"acl {own}.same any-of {own}.same{number}"
+    if not listener.hosts:  # its packages come from a folder of this machine
+        yield from (f"acl {own}.{part} all-of !all" for part in ("host", "listed", "same"))
     yield f"http_access deny {own} {own}.name !all"  # adds a note, and the next line is evaluated
 
 

@@ -8,6 +8,7 @@ from mcpwrap.config.model import Destination
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import package_sources
 from mcpwrap.machine.package_sources import npm, pypi
+from mcpwrap.plan.egress.server_egress import PackageSource
 
 # As in npm 9.2 of Debian 12 and 13.
 NPM_9 = """
@@ -126,6 +127,42 @@ def test_pip_conf_is_read_as_pip_does(text: str, host: str) -> None:
     source = pypi([text], [PIP])
     assert source
     assert source.hosts[0] == place(host)
+
+
+@pytest.mark.parametrize("no_index", ["no-index = true", "no_index: YES", "no-index=1"])
+@pytest.mark.parametrize("folder", ["/srv/wheels", "/opt/python-3.13/wheels_1+2"])
+def test_a_folder_of_wheels_needs_no_host(no_index: str, folder: str) -> None:
+    index = "index-url = https://pip.example/"  # which pip ignores then
+    source = pypi([f"[global]\n{index}\n{no_index}\nfind-links = {folder}\n"], [PIP])
+    assert source == PackageSource(
+        (),
+        {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": folder,
+            "UV_FIND_LINKS": folder,
+            "UV_DEFAULT_INDEX": f"file://{folder}",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "",
+        "/srv",  # would have every folder of every service as a project
+        "/home/alice/wheels",  # servers do not see it
+        "/srv/../home/alice",
+        "/srv/wheels,/srv/more",
+        "/srv/a /srv/b",
+        "/srv/a\n  /srv/b",
+        "srv/wheels",
+        "https://wheels.example/",
+        "file:///srv/wheels",
+    ],
+)
+def test_without_an_index_the_public_one_is_not_used(folder: str) -> None:
+    text = f"[global]\nno-index = true\nfind-links = {folder}\n"
+    assert pypi([text, "[global]\nindex-url = https://pip.example/\n"], [PIP]) is None
 
 
 @pytest.mark.parametrize("text", ["index-url = x\n", "[global]\na=1\na=2\n", "[global\n"])

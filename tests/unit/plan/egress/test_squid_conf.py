@@ -50,6 +50,15 @@ def test_an_instance_that_opens_tls() -> None:
     assert told == (GOLDEN / "intercept.conf").read_text()
 
 
+@BOTH
+def test_a_listener_without_hosts_allows_none(tell: Tell) -> None:
+    lines = tell([replace(GIT, hosts=())], None).splitlines()
+    for part in ("host", "listed", "same"):
+        assert [line for line in lines if line.startswith(f"acl s.git.{part} ")] == [
+            f"acl s.git.{part} all-of !all"
+        ]
+
+
 @pytest.mark.parametrize(
     ("header", "is_removed"),
     [
