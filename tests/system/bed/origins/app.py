@@ -10,6 +10,7 @@ from aiohttp.typedefs import Handler
 
 from tests.shared.authorization_server import AuthorizationServer
 from tests.system.bed import internet_map
+from tests.system.bed.origins.held_files import HeldFiles
 from tests.system.bed.origins.odd import Odd
 from tests.system.bed.origins.record import CONNECTION, Post, Request, Seen
 
@@ -22,13 +23,16 @@ LOGINS = (
 REGISTRIES = (internet_map.NPM, internet_map.PYPI)
 
 
-def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
+def make_app(files: Mapping[str, bytes], held: HeldFiles, seen: Seen) -> web.Application:
     """Return the application; `files` are the registries', by host and path."""
 
-    async def registry(request: web.Request) -> web.Response:
-        content = files.get(request.host + request.path)
+    async def registry(request: web.Request) -> web.StreamResponse:
+        path = request.host + request.path
+        content = files.get(path)
         if content is None:
             raise web.HTTPNotFound
+        if not held.releases(path):
+            return await held.send(request, content)
         kinds = {b"{": "application/json", b"<": "text/html"}
         kind = kinds.get(content[:1], "application/octet-stream")
         return web.Response(body=content, content_type=kind)

@@ -14,6 +14,7 @@ from aiohttp import web
 from tests.system.bed.origins import names, registry, wire
 from tests.system.bed.origins.app import make_app
 from tests.system.bed.origins.certificates import Certificates
+from tests.system.bed.origins.held_files import HeldFiles
 from tests.system.bed.origins.listen import Listeners, by_port
 from tests.system.bed.origins.names import Names
 from tests.system.bed.origins.record import AddName, AddPointer, Command, Forget, Report, Seen
@@ -40,7 +41,10 @@ async def serve(tasks: asyncio.TaskGroup) -> None:
     """Serve until there are no more commands."""
     loop, seen, certificates = asyncio.get_running_loop(), Seen(), Certificates()
     known, udp, packets = Names(seen), names.udp_socket(), wire.open_wire()
-    runner = web.AppRunner(make_app(registry.files(), seen), access_log=None)
+    published = registry.published()
+    held = HeldFiles(file.path for file in published if file.is_held)
+    app = make_app(registry.files(published), held, seen)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     assert runner.server is not None
     listeners = Listeners(seen, tasks, by_port(certificates, runner.server, known))
