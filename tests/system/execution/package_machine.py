@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.shared import pace
 from tests.system.bed.internet import Connected, Internet
-from tests.system.bed.machine import Machine
+from tests.system.bed.machine import GUEST, Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.origins import python_packages
 from tests.system.bed.session import Session
@@ -17,6 +17,8 @@ CACHES = "/var/cache/mcpwrap"
 UV_PROGRAM = "as_python/packages/uv_program"
 # As an operator of a company index has it: `@pypi` is that index then.
 PIP_CONF = "[global]\nindex-url = https://pypi.good.test/simple/\n"
+# For the code of a call, before the expression that is its value.
+FUNCTIONS = (GUEST / "packages_of_run.py").read_text()
 _RUNS = 'runs = { seconds = 10, memory = "256M", tasks = 64 }'
 SERVERS = f"""{PYTHON_SERVER}
 egress = ["@pypi"]

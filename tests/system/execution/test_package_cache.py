@@ -12,6 +12,7 @@ from tests.system.bed.machine import Machine
 from tests.system.execution import package_machine
 from tests.system.execution.package_machine import (
     CACHES,
+    FUNCTIONS,
     ask,
     await_download,
     await_progress,
@@ -36,32 +37,13 @@ def machine(machine: Machine) -> Iterator[Machine]:
         empty_cache(machine, server)
 
 
-CHANGES = """import errno, os
-def tried(change, *arguments):
-    try:
-        change(*arguments)
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "done"
-def changes(folder):
-    module = f"{folder}/bed_base.py"
-    return [tried(*each) for each in (
-        (open, module, "a"), (os.chmod, module, 0o666), (os.utime, module),
-        (os.rename, module, f"{folder}/other.py"), (os.mkdir, f"{folder}/new"),
-        (os.symlink, "/etc/passwd", f"{folder}/link"), (open, f"{folder}/new.pth", "w"),
-    )]
-os.mkdir("/tmp/twin")
-open("/tmp/twin/bed_base.py", "w").close()
-"""
-
-
 def test_a_run_reads_packages_and_changes_none(machine: Machine) -> None:
-    code = CHANGES + "changes(os.environ['PYTHONPATH']), tried(os.mkdir, '/packages/new')"
+    code = FUNCTIONS + "change_all(own_packages()), tried(os.mkdir, '/packages/new')"
     packages, twin = run_all(
         machine,
         [
             {"code": code, "packages": ["bed-base"]},
-            {"code": CHANGES + "changes('/tmp/twin')"},
+            {"code": FUNCTIONS + "change_all(twin())"},
         ],
     )
     # The first one is refused by the file's mode, before the kernel looks at the mount.
@@ -69,14 +51,8 @@ def test_a_run_reads_packages_and_changes_none(machine: Machine) -> None:
     assert twin.value == str(["done"] * 7)
 
 
-SEEN = """import os
-seen = {}
-for folder in ("/packages", "/var/cache", "/var/cache/mcpwrap/python", "/var/lib/mcpwrap"):
-    try:
-        seen[folder] = len(os.listdir(folder))
-    except OSError as error:
-        seen[folder] = error.strerror
-list(seen.values())"""
+PLACES = ("/packages", "/var/cache", f"{CACHES}/python", "/var/lib/mcpwrap")
+SEEN = f"{FUNCTIONS}\nentries_seen(*{PLACES})"
 
 
 def test_a_run_sees_packages_of_its_own_server_alone(machine: Machine) -> None:

@@ -12,6 +12,7 @@ from tests.system.bed.machine import Machine
 from tests.system.execution import package_machine
 from tests.system.execution.package_machine import (
     CACHES,
+    FUNCTIONS,
     PIP_CONF,
     SERVERS,
     UV_PROGRAM,
@@ -29,7 +30,7 @@ EVIL = "evil.test"
 OTHER = internet_map.NPM
 WHEELS = "/srv/wheels"
 # What `[tool]` says is uv's business, and uv never gets the script.
-SCRIPT = f"""\
+METADATA = f"""\
 # /// script
 # requires-python = ">=3.9"
 # dependencies = ["bed-needs"]
@@ -39,9 +40,8 @@ SCRIPT = f"""\
 # [tool.uv.sources]
 # bed-needs = {{ url = "https://{EVIL}/files/bed_needs-1.0.0-py3-none-any.whl" }}
 # ///
-import bed_needs
-bed_needs.answer()
 """
+SCRIPT = f"{METADATA}import bed_needs\nbed_needs.answer()"
 ANSWER = "'42 by bed-base 1.0.0'"  # the older one of two, as its requirement says
 OF_NEEDS = ["bed_base-1.0.0-py3-none-any.whl", "bed_needs-1.0.0-py3-none-any.whl"]
 NOT_EXECUTED = "; the code was not executed"
@@ -199,18 +199,17 @@ def test_without_wheels_only_a_package_is_built_by_its_own_code(machine: Machine
 @only_in_test_all("what uv itself refuses: a wheel's own paths and links")
 def test_a_wheel_writes_nowhere_but_into_its_folder(machine: Machine) -> None:
     """Its files are plain ones, whatever they are in the archive."""
-    look = """import os, sys
-folder = os.environ["PYTHONPATH"]
-kinds = {os.path.islink(os.path.join(top, name)) for top, dirs, names in os.walk(folder)
-         for name in (*dirs, *names)}
-open(f"{folder}/bed_linking/shadow").read(), kinds"""
+    shadow = "(own_packages() / 'bed_linking/shadow').read_text(), has_links()"
     climbing, linking = run_all(
         machine,
-        [{"code": "1", "packages": ["bed-climbing"]}, {"code": look, "packages": ["bed-linking"]}],
+        [
+            {"code": "1", "packages": ["bed-climbing"]},
+            {"code": FUNCTIONS + shadow, "packages": ["bed-linking"]},
+        ],
     )
     assert climbing.value == "1"
     assert machine.look("find / -xdev -name 'climbed*' -not -path '/proc/*'") == ""
-    assert linking.value == "('/etc/shadow', {False})"
+    assert linking.value == "('/etc/shadow', False)"
 
 
 # ------------------------------------------------------------------------------ network
@@ -308,27 +307,13 @@ def test_packages_come_from_a_folder_of_wheels(machine: Machine, internet: Inter
 
 
 # ------------------------------------------------------------------------------ time
-COUNTING = """import importlib._bootstrap_external as bootstrap, sys
-compiled = []
-compile_source = bootstrap.SourceLoader.source_to_code
-def counting(self, data, path, **options):
-    compiled.append(path)
-    return compile_source(self, data, path, **options)
-bootstrap.SourceLoader.source_to_code = counting
-for number in range(40):
-    __import__(f"bed_many.m{number}")
-open("/tmp/own.py", "w").close()
-sys.path.insert(0, "/tmp")
-import own
-compiled"""
-
-
 @only_in_test_all("saves a run time; refuses nothing")
 def test_a_run_compiles_no_module_of_a_package(machine: Machine) -> None:
     """Also where one of its files is not valid Python, which the compiler skips."""
-    result = run_python(machine, COUNTING, packages=["bed-many"])
+    compiled = "compiled_by('bed_many.m', 40)"
+    result = run_python(machine, f"{FUNCTIONS}\n{compiled}", packages=["bed-many"])
     assert result.value == "['/tmp/own.py']"
     with machine.patched(UV_PROGRAM, "self._compile(target, folder, on_tick)", "pass"):
         empty_cache(machine, "python")
-        without = run_python(machine, f"{COUNTING[:-8]}len(compiled)", packages=["bed-many"])
+        without = run_python(machine, f"{FUNCTIONS}\nlen({compiled})", packages=["bed-many"])
         assert without.value == "42"  # with the package itself, and the run's own module
