@@ -36,7 +36,7 @@ class EnvironmentStore:
         self._builds = cache / "builds"
         self._locks = locks
         self._max_bytes = max_bytes
-        # A run has another account, and sees this one folder of the cache.
+        # A run has another account, and is let into this one folder of the cache.
         for folder, mode in ((self._environments, 0o755), (self._builds, 0o700)):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(mode)

@@ -81,7 +81,7 @@ class PackageEnvironments:
         self._index = "\n".join(
             f"{name}={environ.get(name, '')}" for name in uv_program.INDEX_VARIABLES
         )
-        for folder in ("locks", "resolutions"):
+        for folder in ("locks", "resolutions", "uv"):  # closed to runs
             (cache / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._locks = FileLocks(cache / "locks")
         self._resolutions = Resolutions(cache / "resolutions")
