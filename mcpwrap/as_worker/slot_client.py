@@ -62,6 +62,15 @@ class PoolClosedError(SlotError):
         super().__init__("the worker stops, or this server was removed", executed=False)
 
 
+class SlotNotOpenError(SlotError):
+    """Refusal by a slot whose socket is closed, as while `apply` changes it."""
+
+    status = 503
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"cannot connect to {path}: {error.strerror}", executed=False)
+
+
 class _Peer(Enum):
     """State of the peer of a connection."""
 
@@ -128,6 +137,8 @@ class RunSlot:
         for _ in range(TRIES):
             try:
                 return await self._begin_on(self._connect(), request, frames)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                raise SlotNotOpenError(self.path, error) from error
             except OSError as error:
                 why = f"cannot connect to {self.path}: {error.strerror}"
                 raise SlotError(why, executed=False) from error

@@ -198,7 +198,7 @@ def test_a_stream_ends_with_an_error_that_has_a_status(tmp_path: Path) -> None:
     with running(tmp_path, slots=0, limits=ONE) as world:
         error = world.stream().last()["error"]
     assert error == {"error": f"cannot connect to {world.folder.slot()}: Connection refused",
-                     "status": 500}  # fmt: skip
+                     "status": 503}  # fmt: skip
 
 
 def close(connection: socket.socket) -> None:

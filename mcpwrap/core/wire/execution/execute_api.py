@@ -9,7 +9,8 @@ each change of state and every second of the run, `Progress`, and at last `{"res
     413  the body is too long
     429  the queue is full; `Retry-After` has the seconds to wait
     500  the worker or the slot has failed
-    503  the worker is draining; another one may serve the request
+    503  the worker is draining, or the slot is closed while `apply` changes it; another worker may
+         serve the request
 
 A reply of 400 and above is `{"error": TEXT}`; the code was not executed, except for 500 with
 `"executed": true`.
