@@ -20,8 +20,8 @@ RULES = frozenset(
     }
 )
 HEARD = Listener(server="a", uid=1000, address="127.78.0.1", is_remote=False)
+ONE_LOADED = "load the packet rules: 1 servers, 0 of them with an allowlist"
 LOADED = "load the packet rules: 2 servers, 1 of them with an allowlist"
-LOADED = "load the packet rules: 1 servers, 0 of them with an allowlist"
 DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.WriteFile("/a", "text"), "write /a"),  # not what is in it
     (steps.RemoveFile("/a"), "remove /a"),
@@ -79,7 +79,7 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     ),
     (
         steps.LoadRules(frozenset({("wrapped", "1"), ("wrapped", "2"), ("wrapped", "3")}), 2),
-        f"{LOADED}; 2 run slots without a network",
+        f"{ONE_LOADED}; 2 run slots without a network",
     ),
     (steps.StopJobs(("a-0",)), "stop the run slot a-0; its runs end"),
     (steps.StopJobs(("a-0", "a-1")), "stop the run slots a-0, a-1; their runs end"),
