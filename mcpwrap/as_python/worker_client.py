@@ -1,7 +1,7 @@
 """HTTP client of the worker: one request, its progress lines, and its result.
 
-A request is repeated only while the worker refuses it (429, 503): it has not been executed then.
-Once it was sent, it is never sent again.
+A request is repeated only while the worker refuses it (429, 503), also from its queue: it has not
+been executed then. It is never repeated for another reason.
 """
 
 import http.client
@@ -45,7 +45,7 @@ _BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Reply 429 or 503: the request may be repeated after this time."""
+    """Refusal, 429 or 503: the request may be repeated after this time."""
 
     reason: str
     retry_after_s: int
@@ -152,10 +152,15 @@ class WorkerClient:
         with response:
             if response.status == HTTPStatus.OK:
                 return self._result(response, call)
-            return _refusal(response)
+            return _refusal(response.status, _error(response), response.getheader("Retry-After"))
 
-    def _result(self, response: http.client.HTTPResponse, call: CallInProgress) -> ExecuteResult:
-        """Read lines until the last one, which has the result."""
+    def _result(
+        self, response: http.client.HTTPResponse, call: CallInProgress
+    ) -> ExecuteResult | _Refusal:
+        """Read lines until the last one, which has the result or an error.
+
+        A worker that stops refuses the requests in its queue: another one may serve them.
+        """
         limit = _MAX_LINE_BYTES + 2 * _JSON_FACTOR * self.limits.output_bytes
         while line := response.readline(limit + 1):
             if len(line) > limit:
@@ -166,7 +171,7 @@ class WorkerClient:
             if message.result is not None:
                 return message.result
             if message.error is not None:
-                raise worker_errors.refused(message.error.status, message.error)
+                return _refusal(message.error.status, message.error, None)
             if message.progress is not None:
                 call.report(_described(message.progress))
         raise worker_errors.lost()
@@ -179,20 +184,24 @@ def _decoded(line: bytes) -> StreamLine:
         raise worker_errors.malformed() from error
 
 
-def _refusal(response: http.client.HTTPResponse) -> _Refusal:
-    """Return the refusal of a request that may be repeated.
-
-    Raises:
-        WorkerError: it may not.
-    """
+def _error(response: http.client.HTTPResponse) -> ExecuteError:
     # 502 and 504 are a proxy's: the worker behind it may have had the request.
     is_unclear = response.status >= 500 and response.status not in _BUSY
     reply = ExecuteError(error=response.reason, executed=is_unclear)
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         reply = _ERROR.decode(response.read(_MAX_ERROR_BYTES))
-    if response.status not in _BUSY or reply.executed:
-        raise worker_errors.refused(response.status, reply)
-    return _Refusal(reply.error, _retry_after_s(response.getheader("Retry-After")))
+    return reply
+
+
+def _refusal(status: int, error: ExecuteError, retry_after: str | None) -> _Refusal:
+    """Return the refusal of a request that may be repeated.
+
+    Raises:
+        WorkerError: it may not.
+    """
+    if status not in _BUSY or error.executed:
+        raise worker_errors.refused(status, error)
+    return _Refusal(error.error, _retry_after_s(retry_after))
 
 
 def _retry_after_s(header: str | None) -> int:

@@ -89,6 +89,16 @@ def test_a_busy_worker_is_asked_again(code: int, monkeypatch: pytest.MonkeyPatch
     assert [int(pause) for pause in pauses] == [2, 1]  # with a part of a second
 
 
+def test_a_request_in_the_queue_of_a_worker_that_stops_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CallInProgress, "pause", lambda *_: None)
+    stops = b'{"error": {"error": "the worker stops", "status": 503}}\n'
+    found, requests = outcome(worker.raw(QUEUED_LINE + stops), worker.result())
+    assert isinstance(found, ExecuteResult)
+    assert requests == 2
+
+
 def test_a_worker_that_stays_busy_is_an_error() -> None:
     found, requests = outcome(
         worker.status(429, '{"error": "8 runs wait"}', Retry_After="7"), retry_s=5.0
@@ -110,6 +120,7 @@ def test_retry_after(header: str | None, seconds: int) -> None:
 
 RESULT_LINE = json.dumps({"result": SUCCESS}).encode() + b"\n"
 PROGRESS_LINE = b'{"progress": {"state": "running", "elapsed_ms": 1}}\n'
+QUEUED_LINE = b'{"progress": {"state": "queued", "elapsed_ms": 1}}\n'
 LONG = b"x" * (worker_client._MAX_LINE_BYTES + 2 * 6 * 100 + 2)
 
 
