@@ -38,6 +38,17 @@ def polkit_machine(suite: str) -> Machine:
     return machine
 
 
+def add_haproxy(machine: Machine) -> None:
+    """Install HAProxy, as apt does, in a machine that has no way to Debian."""
+    packages = sorted(
+        (roots.ensure(roots.haproxy_root(machine.suite)).path / "opt/haproxy").iterdir()
+    )
+    for package_file in packages:
+        shutil.copy2(package_file, machine.path(f"/root/{package_file.name}"))
+    names = " ".join(f"/root/{package_file.name}" for package_file in packages)
+    machine.as_root(f"DEBIAN_FRONTEND=noninteractive dpkg -i {names}; rm {names}")
+
+
 def agents_machine(suite: str) -> Machine:
     """Boot the same with agents in common use, the Inspector, and sudo."""
     lower = roots.ensure(roots.agents_root(suite)).lower_dirs()

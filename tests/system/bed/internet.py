@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.system.bed import internet_map
+from tests.system.bed import internet_map, netns
 from tests.system.bed.machine import Machine
 from tests.system.bed.origins import record
 from tests.system.bed.origins.record import Call, Connection, Packet, Post, Query, Request
@@ -87,14 +87,12 @@ class Internet:
         """Lay the cable. Another boot of the machine removes it: call this again."""
         with suppress(RuntimeError):  # the end of the machine may not have removed this end yet
             self.unplug()
-        machine = str(self._machine.leader)
-        ends = ["eth0", "netns", str(self.pid), "type", "veth", "peer", "eth0", "netns", machine]
-        subprocess.run(["ip", "link", "add", *ends], check=True)
+        netns.lay_cable(("eth0", self.pid), ("eth0", self._machine.leader))
         (gateway, gateway_v6), (address, address_v6) = internet_map.GATEWAY, internet_map.MACHINE
-        _ip(self.pid, INTERNET_LINKS.format(gateway=gateway, gateway_v6=gateway_v6))
+        netns.ip(self.pid, INTERNET_LINKS.format(gateway=gateway, gateway_v6=gateway_v6))
         via, via_v6 = gateway.partition("/")[0], gateway_v6.partition("/")[0]
         places = {"machine": address, "machine_v6": address_v6, "via": via, "via_v6": via_v6}
-        _ip(self._machine.leader, MACHINE_LINKS.format(**places))
+        netns.ip(self._machine.leader, MACHINE_LINKS.format(**places))
 
     def start(self, argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start a program of the machine on this internet, outside the machine's PID namespace."""
@@ -104,7 +102,7 @@ class Internet:
 
     def unplug(self) -> None:
         """Remove the cable, both ends at once."""
-        _ip(self.pid, "link delete eth0")
+        netns.ip(self.pid, "link delete eth0")
 
     def remove(self) -> None:
         """Remove the internet from the host; its namespace ends with its process."""
@@ -190,11 +188,3 @@ class Connected(NamedTuple):
 
     machine: Machine
     internet: Internet
-
-
-def _ip(pid: int, commands: str) -> None:
-    """Run ip(8) in the network namespace of a process."""
-    argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"]
-    done = subprocess.run(argv, input=commands, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise RuntimeError(f"ip: {done.stderr}")

@@ -101,6 +101,11 @@ def polkit_root(suite: str) -> Layer:
     return Layer(suite, "polkit", run_root(suite))
 
 
+def haproxy_root(suite: str) -> Layer:
+    """Return a run root with the packages of HAProxy."""
+    return Layer(suite, "haproxy", run_root(suite))
+
+
 def readers_root(suite: str) -> Layer:
     """Return a run root with JSON parsers of several languages."""
     return Layer(suite, "readers", run_root(suite))
