@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.system.bed import installed, internet_map
 from tests.system.bed.internet import Connected, Internet
+from tests.system.bed.lan import Lan
 from tests.system.bed.machine import BED_AT, Machine
 from tests.system.http import remote
 from tests.system.support import emptied
@@ -91,12 +92,24 @@ def _answers(world: Connected, argv: list[str], url: str) -> Iterator[None]:
         process.wait()
 
 
+@contextmanager
+def a_network_with_haproxy(machine: Machine, other: Machine) -> Iterator[None]:
+    """Join the machines as the page has it; HAProxy is on the first one for that time."""
+    with Lan() as lan:
+        lan.plug(machine, "10.0.0.10")
+        lan.plug(other, "10.0.0.11")
+        installed.add_haproxy(machine)
+        yield
+        machine.as_root("dpkg --purge haproxy")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Play of a page: its tier, and what is there before it."""
+    """Play of a page: its tier, what is there before it, and between it and the other machine."""
 
     is_fast: bool = False
     before: Callable[[Connected], AbstractContextManager[None]] = lambda _: nullcontext()
+    between: Callable[[Machine, Machine], AbstractContextManager[None]] = lambda *_: nullcontext()
 
 
 PAGES = {
@@ -108,6 +121,7 @@ PAGES = {
     "read-the-audit.md": Page(),
     "rotate-a-secret.md": Page(),
     "run-code.md": Page(before=a_package_index),
+    "run-code-on-other-machines.md": Page(between=a_network_with_haproxy),
     "share-a-folder.md": Page(),
     "use-a-remote-server.md": Page(before=a_remote_server),
     "write-a-policy.md": Page(is_fast=True),

@@ -43,4 +43,6 @@ def test_a_page_works_as_it_is_written(
     machine.unannounced()
     with ExitStack() as stack:
         stack.enter_context(page.before(stage))
+        if "new" in machines:
+            stack.enter_context(page.between(machine, machines["new"]))
         Player(machines).play(steps)
