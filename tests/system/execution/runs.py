@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from tests.shared import pace
 from tests.system.bed.machine import Machine
@@ -34,10 +35,10 @@ class SleepingRun:
 
 
 @contextmanager
-def sleeping(machine: Machine, code: str = "") -> Iterator[SleepingRun]:
+def sleeping(machine: Machine, code: str = "", **arguments: Any) -> Iterator[SleepingRun]:
     """Start a run that executes this code and then sleeps; end it with the block."""
     with ThreadPoolExecutor() as pool:
-        call = pool.submit(run_python, machine, code + _SLEEP)
+        call = pool.submit(run_python, machine, code + _SLEEP, **arguments)
         try:
             pace.until(lambda: call.done() or bool(machine.look(_LOOK)))
             pid = int(machine.look(_LOOK))
@@ -45,3 +46,8 @@ def sleeping(machine: Machine, code: str = "") -> Iterator[SleepingRun]:
             yield SleepingRun(pid, account, call)
         finally:
             machine.as_root(f"pkill -KILL -x -f '{_COMMAND}' || true")
+
+
+def is_alive(machine: Machine, pid: int) -> bool:
+    """Return whether a process still executes."""
+    return str(pid) in machine.look(_LOOK).split()

@@ -1,6 +1,5 @@
 """Attacks from inside a run: each is refused, and succeeds where nothing confines it."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from mcpwrap.core.wire.execution import worker_file
 from tests.system.bed.machine import Machine
 from tests.system.execution import attempts, runs
 from tests.system.execution.attempts import Attempt
+from tests.system.execution.worker_calls import executed, token_of
 from tests.system.guest import run_attacks
 from tests.system.support import python_servers
 from tests.system.support.python_servers import run_python
@@ -208,25 +208,6 @@ def test_a_run_sees_nothing_of_the_run_beside_it(machine: Machine) -> None:
 
 
 # ------------------------------------------------------------------------------ the worker
-def token_of(machine: Machine) -> str:
-    """Return the token by which the Python server calls the worker, as root can read it."""
-    with machine.session("python") as session:
-        session.initialize()
-        read = "tr '\\0' '\\n' </proc/$(pgrep -u mcpw-python -f mcpwrap-python)/environ"
-        return machine.look(f"{read} | sed -n 's/^WORKER_RPC_TOKEN=//p'").strip()
-
-
-def executed(machine: Machine, account: str, token: str) -> tuple[str, Any]:
-    """Request a run by HTTP as this account; return the status, and the reply."""
-    body = json.dumps({"code": "print(1)", "timeout": 5})
-    request = f"-H 'Authorization: Bearer {token}' -d '{body}' http://127.79.0.1:52200/execute"
-    curl = (
-        f"setpriv --reuid={account} --clear-groups curl -s -m 20 -w '\\n%{{http_code}}' {request}"
-    )
-    reply, _, status = machine.as_root(f"{curl} || true").out.rpartition("\n")
-    return status, json.loads(reply) if reply else None
-
-
 @only_in_test_all("a run has no socket for it, as the fast story of sockets shows")
 def test_the_worker_answers_its_servers_alone(machine: Machine) -> None:
     called = run_python(machine, "print(1)")

@@ -154,6 +154,11 @@ def _family(number: int) -> str:
     return str(number)
 
 
+def opened(family: str) -> str:
+    """Open a socket of this family."""
+    return _opened(socket.AddressFamily[family], socket.SOCK_STREAM)
+
+
 def _opened(family: int, kind: int) -> str:
     try:
         socket.socket(family, kind).close()
@@ -171,6 +176,12 @@ def socket_pairs() -> dict[str, list[str]]:
         outcome = "done" if is_made else errno.errorcode[ctypes.get_errno()]
         found.setdefault(outcome, []).append(_family(family))
     return found
+
+
+def pair_of(family: str) -> str:
+    """Make a pair of sockets of this family."""
+    socket.socketpair(socket.AddressFamily[family])
+    return "done"
 
 
 def datagram(path: str) -> str:
@@ -334,6 +345,11 @@ def groups() -> list[str]:
     """Return the control groups that it sees below its own or another one."""
     found = [path for path, _, names in os.walk("/sys/fs/cgroup") if "cgroup.procs" in names]
     return sorted(path.removeprefix("/sys/fs/cgroup") for path in found)
+
+
+def sees_group(unit: str) -> bool:
+    """Return whether it sees the control group of a unit."""
+    return any(group.endswith(f"/{unit}") for group in groups())
 
 
 def device() -> str:
