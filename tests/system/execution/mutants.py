@@ -36,6 +36,19 @@ def without(machine: Machine, *starts: str) -> Iterator[None]:
 
 
 @contextmanager
+def having(machine: Machine, *lines: str) -> Iterator[None]:
+    """Add lines to the unit of runs."""
+    drop_in = f"/run/systemd/system/{UNIT}.d/99-mutant.conf"
+    machine.write(drop_in, "\n".join(("[Service]", *lines)) + "\n")
+    renew_slots(machine)
+    try:
+        yield
+    finally:
+        machine.as_root(f"rm {drop_in}")
+        renew_slots(machine)
+
+
+@contextmanager
 def patched(machine: Machine, *patches: Patch) -> Iterator[None]:
     """Replace pieces of the code that is installed, of the worker or of run slots."""
     with ExitStack() as stack:

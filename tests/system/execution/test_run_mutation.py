@@ -92,7 +92,7 @@ def test_the_filter_is_what_refuses_system_calls(machine: Machine) -> None:
 
 
 def test_each_layer_before_the_worker_refuses_alone(machine: Machine) -> None:
-    """Families, Landlock, network, packet rule, and token: each one removed after the others."""
+    """Families, Landlock, network, packet rules, and token: each one removed after the others."""
     connect: Attempt = ("connected", "127.79.0.1", 52200)
     families, network = "RestrictAddressFamilies=", ("PrivateNetwork=", "IPAddressDeny=")
     tcp: Patch = ("as_job/confinement", "landlock.Tcp.REFUSED", "landlock.Tcp.ALLOWED")
@@ -102,11 +102,17 @@ def test_each_layer_before_the_worker_refuses_alone(machine: Machine) -> None:
         with mutants.patched(machine, tcp), machine.unwatched():
             worker_calls.open_port(machine)
             assert attempts.in_a_run(machine, [connect]) == ["ECONNREFUSED"]  # nothing is there
-    with mutants.without(machine, families, *network), mutants.patched(machine, tcp):
-        assert attempts.in_a_run(machine, [connect]) == ["ECONNREFUSED"]  # by the packet rule
-        with machine.unwatched():
-            worker_calls.open_port(machine)
-            assert attempts.in_a_run(machine, [connect]) == ["HTTP/1.1 401"]
+    accounts = ", ".join(str(machine.uid_of(f"mcpj-python-{number}")) for number in range(2))
+    with (
+        mutants.without(machine, families, *network),
+        mutants.patched(machine, tcp),
+        machine.unwatched(),
+    ):
+        worker_calls.open_port(machine)
+        # The packet rules refuse all packets of these accounts, too.
+        assert attempts.in_a_run(machine, [connect]) == ["ECONNREFUSED"]
+        machine.as_root(f"nft delete element inet mcpwrap wrapped '{{ {accounts} }}'")
+        assert attempts.in_a_run(machine, [connect]) == ["HTTP/1.1 401"]
 
 
 def test_a_packet_rule_and_a_token_are_what_keep_accounts_from_the_worker(
@@ -182,7 +188,7 @@ KILL = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sle
 
 
 def test_a_run_that_stops_its_supervisor_is_ended(machine: Machine) -> None:
-    """Where Landlock does not refuse it: the worker hangs up, and the kernel ends the supervisor."""
+    """Where Landlock does not refuse it: the worker hangs up, and the kernel kills both."""
     with mutants.patched(machine, NO_SCOPES):
         killed = run_python(machine, KILL)
         assert (killed.exit_code, killed.error) == (137, "the run has ended its supervisor")
@@ -245,12 +251,26 @@ def test_a_directive_is_what_leaves_nothing_to_the_next_run(
     machine.as_root("rm -f /dev/shm/left; ipcrm --all")
 
 
-def test_the_kill_of_all_processes_is_what_ends_the_output(machine: Machine) -> None:
-    code = attempts.calling(run_excess, "write_afterwards")
-    assert run_python(machine, code).ending == "exit"
+def test_a_run_is_ended_by_its_account_and_by_its_control_group(machine: Machine) -> None:
+    """By the supervisor, and then by PID 1: each alone is enough."""
+    machine.announce("left-over process|remains running after unit stopped")
     kill: Patch = ("as_job/supervisor", "    slot.end_other_processes()\n", "")
+    group = ("KillMode=process", "SendSIGKILL=no")
+
+    def left() -> str:
+        assert of_excess(machine, ("leave_processes",)) == [5]
+        machine.as_root("systemctl stop mcpwrap-worker.service")  # no supervisor waits, then
+        pace.until(lambda: not machine.look("pgrep -f '/mcpwrap-[j]ob' || true"))
+        users = "mcpj-python-0,mcpj-python-1"
+        return machine.look(f"pgrep -c -u {users} || true").strip()
+
     with mutants.patched(machine, kill):
-        assert run_python(machine, code).ending == "output"
+        pace.until(lambda: left() == "0")
+    with mutants.having(machine, *group):
+        assert left() == "0"
+        with mutants.patched(machine, kill):
+            assert int(left()) >= 5
+            machine.as_root("pkill -KILL -u mcpj-python-0,mcpj-python-1")
 
 
 def test_flags_are_what_keeps_links_out_of_the_files(machine: Machine) -> None:

@@ -127,16 +127,6 @@ def _subreaper() -> None:
         _stay()
 
 
-def write_afterwards() -> None:
-    """Leave a process that writes to standard output without end, when this one has ended."""
-    first = os.getpid()
-    if os.fork() == 0:
-        while os.getppid() == first:
-            time.sleep(0.001)
-        while True:
-            os.write(1, b"x" * 4096)
-
-
 # ------------------------------------------------------------------------------ memory and files
 def hoard(count_mib: int) -> int:
     """Take memory; return how much."""
