@@ -9,6 +9,7 @@ from mcpwrap.core.wire.execution import worker_file
 from tests.system.bed.machine import Machine
 from tests.system.execution import attempts, runs
 from tests.system.execution.attempts import Attempt
+from tests.system.execution.submitted_code import LINKS
 from tests.system.execution.worker_calls import executed, token_of
 from tests.system.guest import run_attacks
 from tests.system.support import python_servers
@@ -154,28 +155,6 @@ def test_a_run_finds_nothing_of_the_machine(machine: Machine, inside: dict[Attem
     assert any("mcpwrap-gate.service" in group for group in groups)
 
 
-# ------------------------------------------------------------------------------ files of a run
-LINKS = """
-import os, socket
-for target in ("/etc/passwd", "/etc", "/proc/self/environ", "plain"):
-    os.symlink(target, f"/out/to-{os.path.basename(target)}")
-os.symlink("/etc/passwd", "/run/mcpwrap-job/value")
-os.mkfifo("/out/fifo")
-os.mkdir("/out/folder")
-os.mknod("/out/socket", 0o140600)
-socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].bind("/out/bound")
-open("/out/folder/inner", "w").write("x")
-open("/out/shut", "w").write("x")
-os.chmod("/out/shut", 0)
-open("/out/.hidden", "w").write("x")
-open("/out/new\\nline", "w").write("x")
-os.close(os.open(b"/out/\\xff", os.O_CREAT | os.O_WRONLY))
-open("/out/sparse", "wb").truncate(1 << 40)
-open("/out/plain", "w").write("kept")
-os.link("/out/plain", "/out/second-name")
-"""
-
-
 @only_in_test_all("the links are those of the unit tests of out_files, with a supervisor around")
 def test_of_out_only_plain_files_are_returned(machine: Machine) -> None:
     result = run_python(machine, LINKS)
@@ -208,7 +187,6 @@ def test_a_run_sees_nothing_of_the_run_beside_it(machine: Machine) -> None:
 
 
 # ------------------------------------------------------------------------------ the worker
-@only_in_test_all("a run has no socket for it, as the fast story of sockets shows")
 def test_the_worker_answers_its_servers_alone(machine: Machine) -> None:
     called = run_python(machine, "print(1)")
     token = token_of(machine)

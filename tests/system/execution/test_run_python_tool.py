@@ -11,26 +11,13 @@ from tests.shared import pace
 from tests.system.bed.machine import Machine
 from tests.system.execution import calls
 from tests.system.execution.calls import run
+from tests.system.execution.submitted_code import HANGS_IN_TWO_THREADS, PNG
 from tests.system.support import python_servers
 from tests.system.support.python_servers import RunResult
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = python_servers.with_python
 ONE_SENTENCE = only_in_test_all("a sentence of the tool's: the fast tier has files, audit and runs")
-# Draws a PNG of this size; `noise` makes it as long as its pixels.
-PNG = """
-import os, struct, zlib
-def png(path, width, height, noise=False):
-    def chunk(kind, data):
-        check = struct.pack(">I", zlib.crc32(kind + data))
-        return struct.pack(">I", len(data)) + kind + data + check
-    line = lambda: b"\\0" + (os.urandom(3 * width) if noise else bytes(3 * width))
-    pixels = zlib.compress(b"".join(line() for _ in range(height)))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    with open(path, "wb") as file:
-        file.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", header))
-        file.write(chunk(b"IDAT", pixels) + chunk(b"IEND", b""))
-"""
 
 
 def blocks(result: RunResult, kind: str) -> list[dict[str, Any]]:
@@ -139,19 +126,8 @@ def test_links_and_fifos_in_out_are_not_files(machine: Machine) -> None:
 # ------------------------------------------------------------------------------------------- limits
 @ONE_SENTENCE
 def test_a_timeout_leaves_the_output_and_the_stack_of_each_thread(machine: Machine) -> None:
-    code = """
-import threading
-
-def wait_for_ever():
-    threading.Event().wait()
-
-threading.Thread(target=wait_for_ever, daemon=True).start()
-print("begun")
-while True:
-    pass
-"""
     with calls.opened(machine) as session:
-        result = run(session, code, timeout=1)
+        result = run(session, HANGS_IN_TWO_THREADS, timeout=1)
     assert result.stdout == "begun\n"
     assert (result.ending, result.exit_code, result.killed) == ("timeout", 137, True)
     assert result.error == (
