@@ -57,6 +57,11 @@ class JobRequest:
         self.output_bytes = _positive("output", fields["output"])
         self.cpus = _positive("cpus", fields["cpus"])
 
+    def forget_content(self) -> None:
+        """Free code and files once they are written: they count as memory of the run."""
+        self.code = b""
+        self.files.clear()
+
 
 def parse(text: bytes) -> JobRequest:
     """Return the request of this JSON text.

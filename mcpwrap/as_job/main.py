@@ -43,8 +43,15 @@ def main() -> int:
         confine=confinement.enter,
         folders=SlotFolders(),
     )
+    frames = FrameWriter(frames_fd)
     try:
-        _serve(text, FrameWriter(frames_fd), slot)
+        try:
+            request = job_request.parse(text)
+        except RequestError as error:
+            supervisor.refuse(frames, f"the request is not valid: {error}")
+            return 0
+        del text  # up to 24 MiB, which count as memory of the run
+        supervisor.supervise(request, frames, slot)
     except BrokenPipeError:  # the worker has gone
         account.end_other_processes()
     return 0
@@ -72,12 +79,3 @@ def _accepted() -> socket.socket | None:
             return listener.accept()[0]
         except TimeoutError:
             return None
-
-
-def _serve(text: bytes, frames: FrameWriter, slot: SlotSettings) -> None:
-    try:
-        request = job_request.parse(text)
-    except RequestError as error:
-        supervisor.refuse(frames, f"the request is not valid: {error}")
-        return
-    supervisor.supervise(request, frames, slot)

@@ -55,6 +55,7 @@ def supervise(request: JobRequest, frames: FrameWriter, slot: SlotSettings) -> N
     """
     try:
         arguments = run_process.prepare(request, slot.folders)
+        request.forget_content()
         env = run_process.environment(request, slot.folders, slot.interpreter, slot.account)
         usage = ResourceUsage()
         started_at_s = time.monotonic()

@@ -8,8 +8,7 @@ from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, MIB, RunLimit
 from mcpwrap.plan import paths
 
 _SUPERVISOR_TASKS = 1
-# Of the supervisor, beside the memory of the run, while it holds a request with all its files.
-_SUPERVISOR_BYTES = 32 * MIB + 2 * job_frames.MAX_IN_BYTES
+_SUPERVISOR_BYTES = 32 * MIB  # of the run supervisor, beside the memory of the run
 # A slot is started before its run, and waits for it for a minute; then the run; then its end.
 _BESIDE_RUN_S = 120
 # The part of the memory that files in each folder may take; together 9/16.

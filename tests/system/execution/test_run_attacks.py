@@ -87,7 +87,7 @@ def inside(stage: Machine) -> Iterator[dict[Attempt, Any]]:
     made = [*CALLS, ("sockets",), ("socket_pairs",), ("connected", *WORKER), ("writable_folders",)]
     made += [row[0] for row in (*SOCKETS, *TO_WRITE, *SEEN)]
     made += [(f"on_{whose}", row[0]) for row in ON_SUPERVISOR for whose in ("supervisor", "child")]
-    made += [("groups",), ("listed", f"/packages/{ENVIRONMENT}"), ("listed", CACHES)]
+    made += [("groups",), ("listed", f"/packages/environments/{ENVIRONMENT}"), ("listed", CACHES)]
     yield dict(zip(made, attempts.in_a_run(stage, made), strict=True))
     stage.as_root(
         f"systemctl stop bed-canary; rm -rf {' '.join(files)} /usr/local/bin/suid-id "
@@ -140,7 +140,10 @@ def test_a_run_finds_nothing_of_the_machine(machine: Machine, inside: dict[Attem
     assert {row[0]: inside[row[0]] for row in SEEN} == dict(SEEN)
     assert set(inside["groups",]) <= {"", "/memory", "/cpuacct"}
     # Packages of its own server, and no cache of another one.
-    assert (inside["listed", f"/packages/{ENVIRONMENT}"], inside["listed", CACHES]) == (
+    assert (
+        inside["listed", f"/packages/environments/{ENVIRONMENT}"],
+        inside["listed", CACHES],
+    ) == (
         "done",
         "ENOENT",
     )

@@ -48,7 +48,7 @@ def test_a_slot_keeps_its_uid_when_others_come_and_go() -> None:
         (
             PYTHON,
             [
-                f"MemoryMax={560 * MIB}",
+                f"MemoryMax={544 * MIB}",
                 "TasksMax=257",
                 "LimitNPROC=257",
                 "CPUQuota=100%",
@@ -61,7 +61,7 @@ def test_a_slot_keeps_its_uid_when_others_come_and_go() -> None:
         (
             OURS + "runs = { memory = '1G', cpu = '250%', tasks = 16, seconds = 300 }",
             [
-                f"MemoryMax={(1024 + 48) * MIB}",
+                f"MemoryMax={(1024 + 32) * MIB}",
                 "TasksMax=17",
                 "CPUQuota=250%",
                 "RuntimeMaxSec=420",
