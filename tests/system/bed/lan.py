@@ -1,9 +1,4 @@
-"""Network of several machines: a switch in a network namespace of its own. RUNS AS ROOT on the test
-host.
-
-A machine that is killed vanishes from it without a packet, as by a power failure: its address does
-not answer, and its connections do not end.
-"""
+"""Network of machines: a switch in a network namespace. RUNS AS ROOT on the test host."""
 
 import subprocess
 from types import TracebackType
@@ -30,6 +25,7 @@ class Lan:
         )
         assert self._process.stdout
         self._process.stdout.readline()
+        self._port_by_machine: dict[Machine, str] = {}
         self._ports = 0
         netns.ip(self._process.pid, "link add switch type bridge\nlink set switch up\n")
 
@@ -54,4 +50,14 @@ class Lan:
         port, switch = f"port{self._ports}", self._process.pid
         netns.lay_cable((port, switch), (DEVICE, machine.leader))
         netns.ip(switch, f"link set {port} master switch\nlink set {port} up\n")
+        self._port_by_machine[machine] = port
         netns.ip(machine.leader, MACHINE_LINKS.format(address=f"{address}/24"))
+
+    def lose_power(self, machine: Machine) -> None:
+        """Kill a machine as a power failure does: no packet leaves it any more.
+
+        Its cable is cut first: its processes do not end at once, and while PID 1 has gone and
+        others are there, they would send what no machine sends.
+        """
+        netns.ip(self._process.pid, f"link delete {self._port_by_machine.pop(machine)}\n")
+        machine.lose_power()

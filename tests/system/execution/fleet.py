@@ -32,7 +32,8 @@ python = "/usr/bin/python3"
 worker = "https://{BALANCER}:{PORT}"
 worker_ca = "{AUTHORITY}"
 """
-RUN = re.compile(r"run [0-9a-f]{16} of pool worker: code sha256:([0-9a-f]{64}) .*")
+RUN = re.compile(r"run [0-9a-f]{16} of pool worker: code sha256:([0-9a-f]{64}) (.*)")
+NOT_EXECUTED = "; executed no "
 SHOW_RUNS = "journalctl --sync; journalctl -o cat --no-pager -u mcpwrap-worker"
 
 
@@ -46,13 +47,26 @@ class Fleet:
     token: str
 
     def executed(self) -> dict[str, list[str]]:
-        """Return the workers in whose journal runs of a code are, by the hash of the code."""
+        """Return the workers that have executed a code, by the hash of the code.
+
+        A request that a worker has refused from its queue is in its journal too.
+        """
         found: dict[str, list[str]] = {}
         for name, worker in self.workers.items():
             for line in worker.look(SHOW_RUNS).splitlines():
-                if run := RUN.fullmatch(line):
+                run = RUN.fullmatch(line)
+                if run and NOT_EXECUTED not in run[2]:
                     found.setdefault(run[1], []).append(name)
         return found
+
+    def lines_about(self, code: str) -> list[str]:
+        """Return the lines of all workers' journals about a code."""
+        return [
+            f"{name}: {line}"
+            for name, worker in self.workers.items()
+            for line in worker.look(SHOW_RUNS).splitlines()
+            if digest(code) in line
+        ]
 
     def is_up(self, worker: str) -> bool:
         """Return whether HAProxy sends requests to this worker."""

@@ -174,8 +174,8 @@ def test_a_run_in_a_slot_that_is_removed_has_an_answer(machine: Machine) -> None
         found = json.loads(session.read_line())
     (ended,) = (text for status, text in found if status == 200 and text != "to the end\n")
     assert "ended its supervisor" in ended
-    refused = [status for status, _ in found if status != 200]  # while the slot was closed
-    assert refused in ([], [503])
+    # A Python server repeats what was refused while the slot was closed.
+    assert {status for status, _ in found} <= {200, 503}
     assert pool(machine)["slots"] == 1
     assert machine.look("getent passwd mcpj-worker-1 || true") == ""
     assert machine.apply() == "nothing to do\n"
