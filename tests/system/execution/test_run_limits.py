@@ -17,7 +17,7 @@ from tests.system.support.tiers import only_in_test_all
 STAGE = python_servers.with_python  # 10 s, 256 MiB, 64 tasks, 256 KiB of output
 pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 
-TASKS, MEMORY, OUTPUT = 64, 256 << 20, 256 << 10
+MEMORY, OUTPUT = 256 << 20, 256 << 10
 OOM = "mcpwrap-job@python.*: A process of this unit has been killed by the OOM killer"
 SUPERVISOR_BYTES = 32 << 20
 SUPERVISOR = "/usr/lib/mcpwrap/mcpwrap-job"
@@ -104,7 +104,7 @@ def test_a_run_below_its_limits_is_left_alone(machine: Machine) -> None:
 @OTHER_WAYS
 def test_a_run_has_no_more_tasks_than_its_limit(machine: Machine) -> None:
     (processes,) = called(machine, ("start", 200))
-    assert processes == TASKS
+    assert processes in runs.TASKS
 
 
 @OTHER_WAYS
