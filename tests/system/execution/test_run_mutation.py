@@ -255,14 +255,14 @@ def test_a_directive_is_what_leaves_nothing_to_the_next_run(
 
 def test_a_run_is_ended_by_its_account_and_by_its_control_group(machine: Machine) -> None:
     """By the supervisor, and then by PID 1: each alone is enough."""
-    machine.announce("left-over process|remains running after unit stopped")
+    machine.announce("left-over process|remains running after unit stopped|usually indicates unclean")
     kill: Patch = ("as_job/supervisor", "    slot.end_other_processes()\n", "")
     group = ("KillMode=process", "SendSIGKILL=no")
 
     def left() -> str:
         assert of_excess(machine, ("leave_processes",)) == [5]
         machine.as_root("systemctl stop mcpwrap-worker.service")  # no supervisor waits, then
-        pace.until(lambda: not machine.look("pgrep -f '/mcpwrap-[j]ob' || true"))
+        pace.until(lambda: not machine.look("pgrep -f '/usr/lib/mcpwrap/mcpwrap-[j]ob' || true"))
         users = "mcpj-python-0,mcpj-python-1"
         return machine.look(f"pgrep -c -u {users} || true").strip()
 
