@@ -87,7 +87,7 @@ async def serve(
             listening, Application(state).handle, settings.limits
         ) as connections:
             state.connections = connections
-            spawn(connections.accept())
+            spawn(connections.accept(spawn))
             notifier.ready(f"ready at http://{state.host}/mcp for UID {listener.uid}")
             while not stop.is_set() and not state.is_idle():
                 await _wait(stop, min(_ALIVE_EVERY_S, settings.idle_s))

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mcpwrap.as_worker.application import WorkerApplication
-from mcpwrap.as_worker.connections import WorkerConnections
 from mcpwrap.as_worker.state import WorkerSettings, WorkerState
 from mcpwrap.errors import EXIT_USAGE, UsageError
+from mcpwrap.http_server.persistent_connections import PersistentConnections
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
@@ -101,7 +101,7 @@ async def serve(
             for listener, tls in sockets:
                 host = "" if tls else "{}:{}".format(*listener.getsockname())
                 handler = WorkerApplication(state, host).handle
-                table = WorkerConnections(listener, handler, settings.connections, tls)
+                table = PersistentConnections(listener, handler, settings.connections, tls)
                 spawn((await stack.enter_async_context(table)).accept(spawn))
             state.refresh()
             notifier.ready(state.status_text())

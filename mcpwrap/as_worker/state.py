@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mcpwrap.as_worker import configuration
 from mcpwrap.as_worker.configuration import PANIC, TokenHashes, WorkerFile
-from mcpwrap.as_worker.connections import WorkerConnectionLimits
 from mcpwrap.as_worker.metrics import WorkerMetrics
 from mcpwrap.as_worker.pools import RunPool, RunPools
 from mcpwrap.as_worker.request_body import BodyMemory
@@ -17,6 +16,17 @@ from mcpwrap.as_worker.slot_client import RunSlot, SlotTimeouts
 from mcpwrap.core.wire.execution import worker_file, worker_status
 from mcpwrap.core.wire.execution.execute_api import Health
 from mcpwrap.core.wire.execution.worker_status import PoolRuns
+from mcpwrap.http_server.persistent_connections import ConnectionLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConnectionLimits(ConnectionLimits):
+    """Limits of the connections of one socket."""
+
+    connections: int = 1024  # more than the places of several large pools
+    line_bytes: int = 1024
+    field_bytes: int = 4096
+    fields: int = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

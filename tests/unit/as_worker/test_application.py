@@ -12,7 +12,7 @@ import pytest
 
 from mcpwrap.as_worker import request_body
 from mcpwrap.as_worker.application import WorkerApplication
-from mcpwrap.as_worker.connections import WorkerConnectionLimits
+from mcpwrap.as_worker.state import WorkerConnectionLimits
 from mcpwrap.core.wire.execution.execute_api import NDJSON
 from mcpwrap.core.wire.execution.job_frames import STDOUT
 from mcpwrap.core.wire.execution.worker_file import RunLimits

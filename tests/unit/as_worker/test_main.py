@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from mcpwrap.as_worker.connections import WorkerConnectionLimits
 from mcpwrap.as_worker.main import main, tls_for
-from mcpwrap.as_worker.state import WorkerSettings
+from mcpwrap.as_worker.state import WorkerConnectionLimits, WorkerSettings
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
@@ -91,6 +90,30 @@ def test_a_silent_client_does_not_delay_the_others(tmp_path: Path, tls: Tls) -> 
         socket.create_connection(("127.0.0.1", world.port)),
     ):
         assert world.health()["status"] == "ok"
+
+
+def test_of_silent_handshakes_the_oldest_is_aborted_for_another(tmp_path: Path, tls: Tls) -> None:
+    limits = WorkerConnectionLimits(connections=2)
+    with running(tmp_path, limits=ONE, tls=tls, connections=limits) as world:
+        address = ("127.0.0.1", world.port)
+        with (
+            socket.create_connection(address, timeout=pace.WAIT_S) as oldest,
+            socket.create_connection(address, timeout=pace.WAIT_S) as slow,
+        ):
+            assert world.health()["status"] == "ok"
+            assert oldest.recv(1) == b""
+            with tls.client.wrap_socket(slow, server_hostname="127.0.0.1") as connection:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_silent_handshake_is_closed(tmp_path: Path, tls: Tls) -> None:
+    limits = WorkerConnectionLimits(head_s=0.05)
+    with (
+        running(tmp_path, tls=tls, connections=limits) as world,
+        socket.create_connection(("127.0.0.1", world.port), timeout=pace.WAIT_S) as silent,
+    ):
+        assert silent.recv(1) == b""
 
 
 @pytest.mark.parametrize(

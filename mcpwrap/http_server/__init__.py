@@ -1,0 +1,1 @@
+"""Parts of an HTTP server: connection table and accept loop."""

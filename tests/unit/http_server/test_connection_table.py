@@ -1,0 +1,126 @@
+"""Connections that a table evicts, and those that it keeps."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+from aiohttp import web
+
+from mcpwrap.http_server.connection_table import ConnectionTable, accepted
+from tests.shared import pace
+
+LONG_S = 3600.0
+Protocol = web.RequestHandler
+
+
+async def _respond(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response()
+
+
+class Clients:
+    """Table, and clients of its connections by their protocols."""
+
+    def __init__(self, limit: int) -> None:
+        self.table = ConnectionTable(limit)
+        self._server = web.Server(_respond)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: dict[Protocol, socket.socket] = {}
+
+    async def begin(self) -> tuple[Protocol, Awaitable[None]]:
+        protocol = self._server()
+        address = self._listener.getsockname()
+        self._sockets[protocol] = socket.create_connection(address, timeout=pace.WAIT_S)
+        connection = await accepted(self._listener)
+        return protocol, self.table.begin(protocol, connection, LONG_S)
+
+    async def connect(self) -> Protocol:
+        protocol, handshake = await self.begin()
+        await handshake
+        return protocol
+
+    async def is_served(self, protocol: Protocol) -> bool:
+        """Return whether a request is answered; if not, the connection is closed."""
+        received = b""
+        with suppress(ConnectionError):
+            self._sockets[protocol].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            received = await asyncio.to_thread(self._sockets[protocol].recv, 4096)
+        assert received.startswith(b"HTTP/1.1 200 ") or not received
+        return bool(received)
+
+    def close(self) -> None:
+        for one in (*self._sockets.values(), self._listener):
+            one.close()
+
+
+def play(story: Callable[[Clients], Awaitable[None]], limit: int) -> None:
+    async def run() -> None:
+        clients = Clients(limit)
+        try:
+            await story(clients)
+        finally:
+            clients.table.abort_all()
+            clients.close()
+
+    asyncio.run(run())
+
+
+def test_the_connection_idle_longest_is_evicted() -> None:
+    async def story(clients: Clients) -> None:
+        first, second = await clients.connect(), await clients.connect()
+        clients.table.busy(first)
+        clients.table.idle(first, LONG_S)
+        assert clients.table.has_room()
+        assert not await clients.is_served(second)
+        assert await clients.is_served(first)
+
+    play(story, limit=2)
+
+
+def test_a_busy_connection_is_not_evicted_until_it_is_idle() -> None:
+    async def story(clients: Clients) -> None:
+        busy = await clients.connect()
+        clients.table.busy(busy)
+        assert not clients.table.has_room()
+        assert await clients.is_served(busy)
+        clients.table.idle(busy, LONG_S)
+        assert clients.table.has_room()
+        assert not await clients.is_served(busy)
+
+    play(story, limit=1)
+
+
+@pytest.mark.parametrize("cut_off_in_s", [0.0, None])
+def test_a_busy_connection_may_have_a_time(cut_off_in_s: float | None) -> None:
+    async def story(clients: Clients) -> None:
+        busy = await clients.connect()
+        clients.table.busy(busy, cut_off_in_s)
+        assert await clients.is_served(busy) == (cut_off_in_s is None)
+
+    play(story, limit=1)
+
+
+def test_the_oldest_of_busy_connections_can_be_aborted() -> None:
+    async def story(clients: Clients) -> None:
+        first, second = await clients.connect(), await clients.connect()
+        clients.table.busy(first)
+        clients.table.busy(second)
+        clients.table.abort_oldest()
+        assert not await clients.is_served(first)
+        assert await clients.is_served(second)
+
+    play(story, limit=2)
+
+
+@pytest.mark.parametrize("is_evicted", [True, False])
+def test_a_connection_can_be_evicted_before_its_handshake(*, is_evicted: bool) -> None:
+    async def story(clients: Clients) -> None:
+        protocol, handshake = await clients.begin()
+        if is_evicted:
+            assert clients.table.has_room()
+        await handshake
+        assert clients.table.count == (0 if is_evicted else 1)
+        assert await clients.is_served(protocol) != is_evicted
+
+    play(story, limit=1)
