@@ -1,13 +1,13 @@
 """HTTP connections: limit, timeouts, and eviction of the oldest."""
 
-import asyncio
 import socket
 from dataclasses import dataclass
 from typing import Self
 
 from aiohttp import web
 
-_PAUSE_S = 0.5  # when no descriptor is left for another connection
+from mcpwrap.http_server.connection_table import ConnectionTable, accepted
+
 _MAX_LINE_BYTES = 2048
 _MAX_FIELD_BYTES = 4096  # the browser also sends the cookies of other programs at 127.0.0.1
 _MAX_FIELDS = 64
@@ -31,8 +31,7 @@ class WebConnections:
     ) -> None:
         self._listener = listener
         self._limits = limits
-        self._ends: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
-        self._lasting: set[asyncio.BaseTransport] = set()
+        self._table = ConnectionTable(limits.connections)
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -50,54 +49,28 @@ class WebConnections:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for transport in list(self._ends):
-            self._abort(transport)
+        self._table.abort_all()
         await self._runner.cleanup()
 
     @property
     def count(self) -> int:
         """Return the number of open connections."""
-        self._forget_closed()
-        return len(self._ends)
+        return self._table.count
 
     async def accept(self) -> None:
         """Accept until cancelled. At the limit the oldest connection is closed.
 
-        So silent connections cannot keep others out.
+        So silent connections cannot keep others out. An event stream is closed only if all are.
         """
-        loop, server = asyncio.get_running_loop(), self._runner.server
+        server = self._runner.server
         if server is None:
             raise RuntimeError("used outside of its context")
-        self._listener.settimeout(0)
         while True:
-            try:
-                connection, _ = await loop.sock_accept(self._listener)
-            except OSError:
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            if self.count >= self._limits.connections:
-                self._abort(self._oldest())
-            transport, _ = await loop.connect_accepted_socket(server, connection)
-            self._ends[transport] = loop.call_later(self._limits.whole_s, self._abort, transport)
+            connection = await accepted(self._listener)
+            if not self._table.has_room():
+                self._table.abort_oldest()
+            await self._table.begin(server(), connection, self._limits.whole_s)
 
-    def _oldest(self) -> asyncio.BaseTransport:
-        """Return the connection to evict: an event stream only if all are."""
-        return next((one for one in self._ends if one not in self._lasting), next(iter(self._ends)))
-
-    def let_last(self, transport: asyncio.BaseTransport | None) -> None:
+    def let_last(self, protocol: web.RequestHandler) -> None:
         """Give a connection the timeout of an event stream."""
-        if transport in self._ends:
-            self._ends.pop(transport).cancel()
-            loop = asyncio.get_running_loop()
-            self._ends[transport] = loop.call_later(self._limits.live_s, self._abort, transport)
-            self._lasting.add(transport)
-
-    def _forget_closed(self) -> None:
-        for transport in [one for one in self._ends if one.is_closing()]:
-            self._ends.pop(transport).cancel()
-            self._lasting.discard(transport)
-
-    def _abort(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.WriteTransport):
-            transport.abort()
-        self._forget_closed()
+        self._table.busy(protocol, self._limits.live_s)

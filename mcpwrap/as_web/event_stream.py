@@ -25,7 +25,7 @@ async def stream(request: web.Request, _: LoginSession, viewer: Viewer) -> web.S
     """`GET /events`: an event at the start, and at each change that this person may see."""
     state = request.app[STATE]
     if state.connections:
-        state.connections.let_last(request.transport)
+        state.connections.let_last(request.protocol)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     response.force_close()
     await response.prepare(request)
