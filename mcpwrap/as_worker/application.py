@@ -11,12 +11,12 @@ from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 
 from mcpwrap.as_worker import request_body, responses
 from mcpwrap.as_worker.pools import QueueFullError, RunPool
-from mcpwrap.as_worker.request_body import BodyError
 from mcpwrap.as_worker.runs import RunProgress
 from mcpwrap.as_worker.slot_client import SlotError
 from mcpwrap.as_worker.state import WorkerState
 from mcpwrap.core.wire.execution.execute_api import NDJSON, ExecuteRequest, ExecuteResult
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL
+from mcpwrap.http_server.body_reader import BodyError
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 METHOD_BY_PATH = {"/execute": "POST", "/healthz": "GET", "/metrics": "GET"}

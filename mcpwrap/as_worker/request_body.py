@@ -1,6 +1,5 @@
-"""Body of `POST /execute`: size limit while it is read, timeout, and its validation."""
+"""Body of `POST /execute`: the memory that it takes, and its validation."""
 
-import asyncio
 import binascii
 from collections import Counter
 from collections.abc import Iterator
@@ -13,20 +12,12 @@ from mcpwrap.core.execution import endings
 from mcpwrap.core.wire.execution import job_frames
 from mcpwrap.core.wire.execution.execute_api import ExecuteRequest
 from mcpwrap.core.wire.execution.worker_file import RunLimits
+from mcpwrap.http_server.body_reader import BodyError, read_body
 
 _BODY_S = 30.0  # for the whole body
 _MAX_HELD_BYTES = 256 * 1024**2  # of all requests that are read, queued or run
 _ESCAPED = 6  # bytes of JSON for one of code or name, at most: \u0000
 _REST_BYTES = 64 * 1024  # of the body beside code and files
-
-
-class BodyError(Exception):
-    """Refusal of a request for its body, with the HTTP status."""
-
-    def __init__(self, status: int, why: str, *, retry_after_s: int = 0) -> None:
-        super().__init__(why)
-        self.status = status
-        self.retry_after_s = retry_after_s
 
 
 class BodyMemory:
@@ -83,29 +74,8 @@ async def read(request: web.BaseRequest, limits: RunLimits, share: BodyShare) ->
     """
     if request.headers.getall(hdrs.CONTENT_ENCODING, []):
         raise BodyError(400, "Content-Encoding is not supported")
-    return validated(await _body(request, max_body_bytes(limits), share), limits)
-
-
-async def _body(request: web.BaseRequest, max_bytes: int, share: BodyShare) -> bytes:
-    if (request.content_length or 0) > max_bytes:
-        raise _too_long(max_bytes)
-    if request.headers.getall(hdrs.EXPECT, []):  # RFC 9110, 10.1.1: it waits for this
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    pieces, size = [], 0
-    try:
-        async with asyncio.timeout(_BODY_S):
-            while piece := await request.content.readany():
-                pieces.append(piece)
-                size += len(piece)
-                if size > max_bytes:
-                    raise _too_long(max_bytes)
-                share.grow(len(piece))
-    except TimeoutError:
-        raise BodyError(400, f"the body took more than {_BODY_S:g} s") from None
-    except web.RequestPayloadError as error:
-        raise BodyError(400, "the body does not match its headers") from error
-    return b"".join(pieces)
+    body = await read_body(request, max_body_bytes(limits), _BODY_S, share.grow)
+    return validated(body, limits)
 
 
 def validated(untrusted_body: bytes, limits: RunLimits) -> ExecuteRequest:
@@ -151,7 +121,3 @@ def _expect_files(untrusted_files: dict[str, str]) -> None:
     if total > job_frames.MAX_IN_BYTES:
         most = endings.size(job_frames.MAX_IN_BYTES)
         raise BodyError(413, f"`files` has {total} bytes; at most {most} are allowed")
-
-
-def _too_long(max_bytes: int) -> BodyError:
-    return BodyError(413, f"the body is longer than {max_bytes} bytes")

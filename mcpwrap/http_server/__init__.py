@@ -1,1 +1,1 @@
-"""Parts of an HTTP server: connection table and accept loop."""
+"""Parts of an HTTP server: connection table, accept loop, and the body of a request."""

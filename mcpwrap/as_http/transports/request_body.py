@@ -1,9 +1,8 @@
-"""Parser of a request's body: JSON-RPC message or batch, size limit, timeout."""
+"""Parser of a request's body: JSON-RPC message or batch."""
 
-import asyncio
 from dataclasses import dataclass
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import ListenerState
@@ -24,6 +23,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     decode,
 )
 from mcpwrap.core.protocol.strict_json import on_one_line
+from mcpwrap.http_server.body_reader import BodyError, read_body
 
 MAX_BODY_BYTES = MAX_LINE_BYTES - 1
 
@@ -62,7 +62,10 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
     Raises:
         RejectedRequestError: the body is not a message, is too long, or takes too long.
     """
-    body = await _body(request, body_s)
+    try:
+        body = await read_body(request, MAX_BODY_BYTES, body_s)
+    except BodyError as error:
+        raise RejectedRequestError(refusal(error.status, str(error))) from error
     match decode(body, Sender.AGENT, MAX_BATCH):
         case Decoded() as decoded:
             _expect_right_kind(decoded)
@@ -73,31 +76,6 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
             raise _rejected(f"a batch must have 1 to {MAX_BATCH} messages")
         case Batch(items):
             return RequestBody(tuple(_expect_message(item) for item in items), is_batch=True)
-
-
-async def _body(request: web.BaseRequest, body_s: float) -> bytes:
-    if (request.content_length or 0) > MAX_BODY_BYTES:
-        raise _too_long()
-    if request.headers.getall(hdrs.EXPECT, []):
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    pieces, size = [], 0
-    try:
-        async with asyncio.timeout(body_s):
-            while piece := await request.content.readany():
-                pieces.append(piece)
-                size += len(piece)
-                if size > MAX_BODY_BYTES:
-                    raise _too_long()
-    except TimeoutError:
-        raise RejectedRequestError(refusal(408, "the body took too long")) from None
-    except web.RequestPayloadError as error:
-        raise RejectedRequestError(refusal(400, "the body does not match its headers")) from error
-    return b"".join(pieces)
-
-
-def _too_long() -> RejectedRequestError:
-    return RejectedRequestError(refusal(413, f"the body is longer than {MAX_BODY_BYTES} bytes"))
 
 
 def _rejected(why: str) -> RejectedRequestError:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mcpwrap.as_worker import request_body
-from mcpwrap.as_worker.request_body import BodyError, BodyMemory
+from mcpwrap.as_worker.request_body import BodyMemory
 from mcpwrap.core.wire.execution.worker_file import RunLimits
+from mcpwrap.http_server.body_reader import BodyError
 
 LIMITS = RunLimits(code_bytes=100)
 MIB = 1024**2
