@@ -1,9 +1,7 @@
 """HTTP listener in a thread of its own, and an agent without an SDK as its client."""
 
-import asyncio
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +11,8 @@ from typing import Any
 from mcpwrap.as_http.main import serve
 from mcpwrap.as_http.state import ListenerSettings
 from mcpwrap.core.wire.listener_file import Listener
-from mcpwrap.linux.systemd.sd_notify import Notifier
-from tests.shared import pace
+from tests.unit.http_service import Headers, Silent, exchange, send, serving
 
-Headers = dict[str, str | None]
 Message = dict[str, Any]
 BOTH = "application/json, text/event-stream"
 MODERN = "2026-07-28"
@@ -25,19 +21,6 @@ ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-
-
-class Silent(Notifier):
-    """Notifier without systemd."""
-
-    def __init__(self) -> None:
-        pass
-
-    def ready(self, status: str) -> None:
-        assert status.startswith("ready at http://127.0.0.1:")
-
-    def alive(self) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -131,12 +114,7 @@ class Agent:
         if method == "POST":
             every |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         every |= self.headers | (headers or {})
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=pace.WAIT_S)
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        for name, value in every.items():
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders(body)
+        connection = send(self.port, (method, path), every, body)
         answer = Answer(connection, connection.getresponse())
         _ANSWERS.append(answer)
         return answer
@@ -165,12 +143,7 @@ class Agent:
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes, and return all received bytes until the end."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=pace.WAIT_S) as connection:
-            connection.sendall(data.replace(b"HOST", self.host.encode()))
-            answer = b""
-            while piece := connection.recv(65536):
-                answer += piece
-            return answer
+        return exchange(self.port, data)
 
 
 @contextmanager
@@ -179,29 +152,10 @@ def running(around: dict[str, Any], *, is_remote: bool = False) -> Iterator[int]
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     listener = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=is_remote)
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    failed: list[BaseException] = []
-
-    def run() -> None:
+    settings = ListenerSettings(port=port, **around)
+    with listening, serving(lambda stop: serve((listening, listener), settings, stop, Silent())):
         try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                settings = ListenerSettings(port=port, **around)
-                runner.run(serve((listening, listener), settings, stop, Silent()))
-        except BaseException as error:  # noqa: BLE001 - for the thread of the test
-            failed.append(error)
+            yield port
         finally:
-            listening.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield port
-    finally:
-        while _ANSWERS:
-            _ANSWERS.pop().close()
-        if thread.is_alive():
-            loop.call_soon_threadsafe(stop.set)
-        thread.join(pace.WAIT_S)
-        assert not thread.is_alive()
-        assert failed == []
+            while _ANSWERS:
+                _ANSWERS.pop().close()

@@ -10,8 +10,9 @@ import pytest
 
 from mcpwrap.as_http.connections import HttpConnectionLimits
 from tests.shared import pace
-from tests.unit.as_http.agent import BOTH, MODERN, Agent, Headers, running
+from tests.unit.as_http.agent import BOTH, MODERN, Agent, running
 from tests.unit.as_http.standing_gate import StandingGate
+from tests.unit.http_service import Headers
 
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
 HEAD = (

@@ -18,8 +18,9 @@ from mcpwrap.as_http.state import ListenerSettings
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from tests.shared import pace
-from tests.unit.as_http.agent import Agent, Silent, running
+from tests.unit.as_http.agent import Agent, running
 from tests.unit.as_http.standing_gate import StandingGate
+from tests.unit.http_service import Silent
 
 LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=False)
 

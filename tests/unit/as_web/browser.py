@@ -1,9 +1,7 @@
 """Approval page in a separate thread, and a browser without a window that keeps cookies."""
 
-import asyncio
 import re
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +11,8 @@ from urllib.parse import urlencode
 
 from mcpwrap.as_web.main import serve
 from mcpwrap.as_web.state import WebSettings
-from mcpwrap.linux.systemd.sd_notify import Notifier
-from tests.shared import pace
+from tests.unit.http_service import Headers, Silent, send, serving
 
-Headers = dict[str, str | None]
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -39,19 +35,6 @@ class Answer:
     def said(self) -> str:
         """Text that a person reads."""
         return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", self.text)).strip()
-
-
-class Silent(Notifier):
-    """Notifier without systemd."""
-
-    def __init__(self) -> None:
-        pass
-
-    def ready(self, status: str) -> None:
-        assert status.startswith("ready at http://127.0.0.1:")
-
-    def alive(self) -> None:
-        pass
 
 
 class _Hidden(HTMLParser):
@@ -109,13 +92,8 @@ class Browser:
             every |= {"Origin": f"http://{self.host}", "Content-Type": FORM}
             every["Content-Length"] = str(len(body))
         every |= headers or {}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=pace.WAIT_S)
+        connection = send(self.port, (method, path), every, body)
         try:
-            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in every.items():
-                if value is not None:
-                    connection.putheader(name, value)
-            connection.endheaders(body)
             yield connection
         finally:
             connection.close()
@@ -135,26 +113,5 @@ class Browser:
 def running(around: WebSettings) -> Iterator[int]:
     """Serve in a thread; return the port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(serve(listener, around, stop, Silent()))
-        except BaseException as error:  # noqa: BLE001 - passed to the other thread
-            failed.append(error)
-        finally:
-            listener.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with listener, serving(lambda stop: serve(listener, around, stop, Silent())):
         yield listener.getsockname()[1]
-    finally:
-        if thread.is_alive():
-            loop.call_soon_threadsafe(stop.set)
-        thread.join(pace.WAIT_S)
-        assert not thread.is_alive()
-        assert failed == []

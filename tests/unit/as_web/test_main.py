@@ -9,7 +9,8 @@ from pathlib import Path
 from mcpwrap.as_web import viewer
 from mcpwrap.as_web.main import serve
 from mcpwrap.as_web.state import WebSettings
-from tests.unit.as_web.browser import Browser, Silent, running
+from tests.unit.as_web.browser import Browser, running
+from tests.unit.http_service import Silent
 
 
 def test_who_is_needed_by_nobody_ends(tmp_path: Path) -> None:

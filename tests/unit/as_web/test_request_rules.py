@@ -6,8 +6,9 @@ import pytest
 
 from mcpwrap.as_web.responses import HEADERS
 from tests.shared import pace
-from tests.unit.as_web.browser import Browser, Headers
+from tests.unit.as_web.browser import Browser
 from tests.unit.as_web.scripted_gate import ScriptedGate
+from tests.unit.http_service import Headers
 
 FOLLOWED: Headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 FOLLOWED |= {"Sec-Fetch-Dest": "document"}

@@ -18,7 +18,8 @@ from mcpwrap.core.wire.execution.job_frames import STDOUT
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 from tests.shared import pace
 from tests.unit.as_worker.slots import Job, echo
-from tests.unit.as_worker.world import POOL, TOKEN, Headers, World, running
+from tests.unit.as_worker.world import POOL, TOKEN, World, running
+from tests.unit.http_service import Headers
 
 ONE = RunLimits(at_once=1)
 BODY = b'{"code": "1"}'

@@ -13,7 +13,8 @@ from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
 from tests.shared import pace
-from tests.unit.as_worker.world import POOL, Headers, Tls, running
+from tests.unit.as_worker.world import POOL, Tls, running
+from tests.unit.http_service import Headers
 
 ONE = RunLimits(at_once=1)
 

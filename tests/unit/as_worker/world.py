@@ -25,10 +25,10 @@ from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from tests.shared import pace
 from tests.unit.as_worker.slots import Play, Slot, echo
+from tests.unit.http_service import Headers, exchange, send
 
 TOKEN = "token-of-notes"
 POOL = "notes"
-Headers = dict[str, str | None]
 Sockets = list[tuple[socket.socket, ssl.SSLContext | None]]
 
 
@@ -177,15 +177,7 @@ class World:
         if body is not None:
             every["Content-Length"] = str(len(body))
         every |= headers or {}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=pace.WAIT_S)
-        if self.tls is not None:
-            connection.connect()
-            connection.sock = self.tls.wrap_socket(connection.sock, server_hostname="127.0.0.1")
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        for name, value in every.items():
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders(body)
+        connection = send(self.port, (method, path), every, body, self.tls)
         answer = Answer(connection, connection.getresponse())
         self.answers.append(answer)
         return answer
@@ -207,12 +199,7 @@ class World:
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes, and return all received bytes until the end."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=pace.WAIT_S) as connection:
-            connection.sendall(data.replace(b"HOST", self.host.encode()))
-            answer = b""
-            while piece := connection.recv(65536):
-                answer += piece
-            return answer
+        return exchange(self.port, data)
 
 
 @contextmanager

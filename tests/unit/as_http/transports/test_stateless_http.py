@@ -7,10 +7,11 @@ import pytest
 
 from mcpwrap.as_http.gate import session_pool
 from tests.shared import pace
-from tests.unit.as_http.agent import ENVELOPE, MODERN, Agent, Headers, running
+from tests.unit.as_http.agent import ENVELOPE, MODERN, Agent, running
 from tests.unit.as_http.conftest import Clock
 from tests.unit.as_http.servers import HOLDS, note
 from tests.unit.as_http.standing_gate import StandingGate
+from tests.unit.http_service import Headers
 
 MODERN_HEADERS: Headers = {"MCP-Protocol-Version": MODERN}
 
