@@ -26,7 +26,7 @@ class Victim:
 
     def __init__(self, server: str, *, in_process_of_its_own: bool) -> None:
         self.server = server
-        before = {each.uid for each in run_slots.first_processes(server)}
+        before = {each.namespace for each in run_slots.first_processes(server)}
         known = set(_sessions())
         self.agent = PythonAgent(server)
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,10 +41,11 @@ class Victim:
         [self.first] = [each for each in run_slots.first_processes(server) if each.pid in self.pids]
         [self.session] = set(_sessions()) - known
 
-    def _started(self, before: set[int]) -> list[SlotProcess]:
+    def _started(self, before: set[str]) -> list[SlotProcess]:
+        """Return the processes of the run, which may have the slot of one that ended meanwhile."""
         found = run_slots.processes(self.server)
-        firsts = {each.uid for each in run_slots.first_processes(self.server)} - before
-        mine = [each for each in found if each.uid in firsts]
+        new = {each.namespace for each in run_slots.first_processes(self.server)} - before
+        mine = [each for each in found if each.namespace in new]
         return mine if len(mine) >= _LEAST else []
 
 
