@@ -119,6 +119,9 @@ def _state_of_service(active: str, text: str) -> tuple[State, str, str]:
     if active not in UP:
         return "starting", f"{paths.WORKER_SERVICE} is {active}", "wait a moment"
     found = worker_status.parse(text)
-    if found is not None and found.is_draining:
-        return "draining", text, "`sudo mcpwrap worker resume`"
-    return "ready", text, ""
+    if found is None:
+        return "ready", text, ""
+    numbers = text.partition(": ")[2]  # without the state, which stands beside it
+    if found.is_draining:
+        return "draining", numbers, "`sudo mcpwrap worker resume`"
+    return "ready", numbers, ""

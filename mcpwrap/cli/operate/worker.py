@@ -126,7 +126,7 @@ def _of_pool(name: str, pool: PoolState) -> PoolStatus:
 
 
 def _print(row: WorkerStatus) -> None:
-    tty.say(f"{row.state}: {row.status}" if row.state != "ready" else row.status)
+    tty.say(f"{row.state}: {row.status}")
     if row.fix:
         tty.say(f"  fix: {row.fix}")
     if row.listen:

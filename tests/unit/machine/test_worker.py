@@ -13,7 +13,8 @@ from mcpwrap.machine import worker
 from mcpwrap.plan import paths
 
 SOCKET, SERVICE = paths.WORKER_UNIT, paths.WORKER_SERVICE
-BUSY = "ready: 1 of 3 slots run, 2 requests wait; python 1 run, 2 wait"
+NUMBERS = "1 of 3 slots run, 2 requests wait; python 1 run, 2 wait"
+BUSY = f"ready: {NUMBERS}"
 
 
 @pytest.fixture
@@ -49,12 +50,13 @@ def shown(
 @pytest.mark.parametrize(
     ("sock", "service", "text", "state", "status", "fix"),
     [
-        ("active", "active", BUSY, "ready", BUSY, ""),
+        ("active", "active", BUSY, "ready", NUMBERS, ""),
+        ("active", "active", "starts", "ready", "starts", ""),  # of another version
         ("active", "inactive", "", "ready", "starts on first use", ""),
         ("active", "activating", "", "starting", f"{SERVICE} is activating", "wait"),
         (
             "active", "active", "draining: 0 of 3 slots run, 0 requests wait", "draining",
-            "draining: 0 of 3 slots run, 0 requests wait", "`sudo mcpwrap worker resume`",
+            "0 of 3 slots run, 0 requests wait", "`sudo mcpwrap worker resume`",
         ),
         ("active", "failed", "", "failed", f"{SERVICE} has failed (exit-code)", "journalctl"),
         ("failed", "inactive", "", "failed", f"{SOCKET} has failed (exit-code)", "journalctl"),
