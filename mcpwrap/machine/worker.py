@@ -12,10 +12,12 @@ from mcpwrap.core.wire.execution.worker_file import Worker
 from mcpwrap.core.wire.execution.worker_status import PoolRuns
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.systemd.systemctl import UP, properties
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths, run_slots
 
 # off: the configuration needs no worker · ready: also if it starts at the first request
 State = Literal["off", "ready", "draining", "starting", "failed", "stopped"]
+_APPLY, _RESUME = "`sudo mcpwrap apply`", "`sudo mcpwrap resume`"
 _RESTART = f"`sudo systemctl restart {paths.WORKER_UNIT}`; `journalctl -u mcpwrap-worker` shows why"
 
 
@@ -35,6 +37,7 @@ class ObservedWorker:
     state: State
     status: str
     fix: str = ""
+    reopen: str = _APPLY  # what opens closed slots
     listen: str = ""  # ADDRESS:PORT for other machines
     pools: dict[str, PoolState]
 
@@ -49,7 +52,10 @@ def observe() -> ObservedWorker:
     slots = slot_sockets(configured)
     units = [paths.WORKER_UNIT, paths.WORKER_SERVICE, *(u for of in slots.values() for u in of)]
     shown = properties(units, ["ActiveState", "StatusText", "Result"])
+    is_stopped = observer.panic().everything
     state, status, fix = _state(configured, shown[paths.WORKER_UNIT], shown[paths.WORKER_SERVICE])
+    if is_stopped and state != "off":  # also if `apply` has started the units again
+        state, status, fix = "stopped", "`mcpwrap panic` is in force", _RESUME
     text = shown[paths.WORKER_SERVICE]["StatusText"]
     reported = worker_status.parse(text) if state in {"ready", "draining"} else None
     is_idle = shown[paths.WORKER_SERVICE]["ActiveState"] == "inactive"
@@ -57,6 +63,7 @@ def observe() -> ObservedWorker:
         state=state,
         status=status,
         fix=fix,
+        reopen=_RESUME if is_stopped else _APPLY,
         listen=configured.listen,
         pools={
             name: PoolState(
@@ -83,7 +90,7 @@ def configuration() -> Worker:
         raise McpwrapError(
             f"damaged: {error}",
             where=paths.WORKER,
-            fix="`sudo mcpwrap apply`",
+            fix=_APPLY,
             code="E-WORKER-FILE",
         ) from error
 
@@ -109,7 +116,7 @@ def _state(
         if shown["ActiveState"] == "failed":
             return "failed", f"{unit} has failed ({shown['Result']})", _RESTART
     if sock["ActiveState"] != "active":
-        return "stopped", f"{paths.WORKER_UNIT} is {sock['ActiveState']}", "`sudo mcpwrap apply`"
+        return "stopped", f"{paths.WORKER_UNIT} is {sock['ActiveState']}", _APPLY
     return _state_of_service(service["ActiveState"], service["StatusText"])
 
 

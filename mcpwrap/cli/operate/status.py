@@ -234,9 +234,16 @@ def _state(name: str, sock: dict[str, str], service: dict[str, str]) -> tuple[st
         case between:
             return "starting", between
     if sock["ActiveState"] != "active":
-        fix = f"`sudo mcpwrap restart {name}`, or for all `sudo mcpwrap apply`"
-        return "stopped", f"its socket does not listen: {fix}"
+        return "stopped", f"its socket does not listen: {_opening(name)}"
     return "ready", "starts on first use"
+
+
+def _opening(name: str) -> str:
+    """Return the command that opens the socket of a server. `panic` closes it until `resume`."""
+    stopped = observer.panic()
+    if stopped.stops(name):
+        return f"`sudo mcpwrap resume{'' if stopped.everything else f' {name}'}`"
+    return f"`sudo mcpwrap restart {name}`, or for all `sudo mcpwrap apply`"
 
 
 def _memory(row: ServerStatus) -> str:

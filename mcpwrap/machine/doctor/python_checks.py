@@ -80,7 +80,7 @@ def _slots(found: ObservedWorker) -> Check:
     slots = sum(pool.slots for pool in found.pools.values())
     if closed:
         text = f"{len(closed)} of {slots} do not listen, such as {closed[0]} [E-DOCTOR-UNIT-DOWN]"
-        return failed("run slots", text, _APPLY)
+        return failed("run slots", text, found.reopen)
     return good("run slots", f"{slots} listen")
 
 

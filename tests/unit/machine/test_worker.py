@@ -8,8 +8,9 @@ import pytest
 
 from mcpwrap.core.wire.execution.worker_file import Pool, RunLimits, Worker
 from mcpwrap.core.wire.execution.worker_status import PoolRuns
+from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError
-from mcpwrap.machine import worker
+from mcpwrap.machine import observer, worker
 from mcpwrap.plan import paths
 
 SOCKET, SERVICE = paths.WORKER_UNIT, paths.WORKER_SERVICE
@@ -21,6 +22,7 @@ BUSY = f"ready: {NUMBERS}"
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Worker:
     """Have a worker with two pools."""
     monkeypatch.setattr(paths, "WORKER", str(tmp_path / "worker.json"))
+    monkeypatch.setattr(observer, "panic", Panic)
     pools = {"python": Pool(limits=RunLimits()), "worker": Pool(limits=RunLimits(at_once=1))}
     made = Worker(pools=pools, listen="10.0.0.5:9443")
     Path(paths.WORKER).write_bytes(msgspec.json.encode(made))
@@ -111,10 +113,24 @@ def test_slots_that_do_not_listen_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.pools["python"].slots == 2
 
 
+@pytest.mark.parametrize("sock", ["inactive", "active"])  # `apply` opens it, and runs are refused
+@pytest.mark.usefixtures("configured")
+def test_after_panic_the_fix_is_to_resume(monkeypatch: pytest.MonkeyPatch, sock: str) -> None:
+    before = shown(monkeypatch, sock)
+    assert "resume" not in before.fix + before.reopen
+    monkeypatch.setattr(observer, "panic", lambda: Panic(names=("python",)))
+    assert shown(monkeypatch, sock) == before  # of one server: the worker serves the others
+    monkeypatch.setattr(observer, "panic", lambda: Panic(everything=True))
+    found = shown(monkeypatch, sock)
+    assert (found.state, found.status) == ("stopped", "`mcpwrap panic` is in force")
+    assert found.fix == found.reopen == "`sudo mcpwrap resume`"
+
+
 def test_without_the_file_no_code_is_executed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "WORKER", str(tmp_path / "none"))
+    monkeypatch.setattr(observer, "panic", lambda: Panic(everything=True))
     found = shown(monkeypatch, "inactive", "inactive")
     assert (found.state, found.pools, found.fix) == ("off", {}, "")
 

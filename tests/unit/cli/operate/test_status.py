@@ -1,4 +1,4 @@
-"""`mcpwrap status` for an account that may not read the policy: that is not an error."""
+"""`mcpwrap status`: a policy that the caller may not read, and the fix for a closed socket."""
 
 import tempfile
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli.operate import status
+from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import observer, planning, policy_files
 from tests.unit.plain_account import without_root
@@ -48,3 +49,23 @@ def test_what_others_may_not_read_is_no_flaw(folder: Path, name: str) -> None:
     without_root(lambda: expect(""))
     path.chmod(path.stat().st_mode | 0o022)  # the twin
     expect("accounts other than root can ")
+
+
+@pytest.mark.parametrize(
+    ("stopped", "fix"),
+    [
+        (Panic(), "`sudo mcpwrap restart git`, or for all `sudo mcpwrap apply`"),
+        (Panic(names=("time",)), "`sudo mcpwrap restart git`, or for all `sudo mcpwrap apply`"),
+        (Panic(names=("git",)), "`sudo mcpwrap resume git`"),
+        (Panic(everything=True), "`sudo mcpwrap resume`"),
+    ],
+)
+def test_a_socket_that_panic_has_closed_is_opened_by_resume(
+    monkeypatch: pytest.MonkeyPatch, stopped: Panic, fix: str
+) -> None:
+    monkeypatch.setattr(observer, "panic", lambda: stopped)
+    found = status._state("git", {"ActiveState": "inactive"}, {"ActiveState": "inactive"})
+    assert found == ("stopped", f"its socket does not listen: {fix}")
+    # The twin: a socket that `apply` has opened meanwhile.
+    found = status._state("git", {"ActiveState": "active"}, {"ActiveState": "inactive"})
+    assert found == ("ready", "starts on first use")

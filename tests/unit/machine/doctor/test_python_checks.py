@@ -45,7 +45,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def in_state(state: State, *closed: str) -> Callable[[], ObservedWorker]:
     """Return an observation of a worker with one pool of two slots."""
     pools = {} if state == "off" else {"py": PoolState(slots=2, closed=closed)}
-    return lambda: ObservedWorker(state=state, status="said", fix="do", pools=pools)
+    return lambda: ObservedWorker(state=state, status="said", fix="do", reopen="open", pools=pools)
 
 
 def checks(
@@ -174,6 +174,7 @@ def test_the_worker_of_this_machine(
     slots = next(c for c in python_checks.machine(configured(LOCAL)) if c.what == "run slots")
     if state != "off":
         assert slots.found.startswith("1 of 2 do not listen, such as mcpwrap-job@py-1.socket")
+        assert slots.fix == "open"
 
 
 @pytest.mark.parametrize("text", ["", REMOTE])
