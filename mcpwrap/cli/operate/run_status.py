@@ -1,4 +1,4 @@
-"""Runs of Python servers, for `mcpwrap status`: slots, runs, and requests that wait."""
+"""Slots, runs and waiting requests of a pool, for `mcpwrap status` and `mcpwrap worker status`."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -9,31 +9,52 @@ import msgspec
 from mcpwrap.cli.common.output import print_table
 from mcpwrap.core.wire.server_files import decode_spec
 from mcpwrap.linux import tty
-from mcpwrap.machine.worker import ObservedWorker, PoolState
+from mcpwrap.machine.worker import ObservedWorker
 from mcpwrap.plan import paths
 
+COLUMNS = ("SLOTS", "RUNNING", "QUEUED")
 UNUSABLE = {"no-worker", "draining"}  # states of a server whose runs are refused
 
 
 class RunsStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of a Python server. A number is null if it is not known here."""
+    """Runs of a Python server, or of other machines. A number is null if it is not known here."""
 
-    worker: str  # URL of a worker on another machine; "" is this machine's
+    worker: str = ""  # URL of a worker on another machine; "" is this machine's
     slots: int | None = None
     closed_slots: int = 0
+    fix: str = ""  # what opens closed slots; "" if none is closed
     running: int | None = None
     queued: int | None = None
+
+    def cells(self) -> list[str]:
+        """Return the cells of a table with the columns `COLUMNS`."""
+        closed = f" ({self.closed_slots} closed: {self.fix})" if self.closed_slots else ""
+        return [f"{_number(self.slots)}{closed}", _number(self.running), _number(self.queued)]
 
 
 def runs_by_server(names: Iterable[str], worker: ObservedWorker) -> dict[str, RunsStatus]:
     """Return the runs of each of these servers that is a Python server."""
-    found: dict[str, RunsStatus] = {}
+    by_pool, found = runs_by_pool(worker), dict[str, RunsStatus]()
     for name in names:
-        if name in worker.pools:
-            found[name] = _of_pool(worker.pools[name])
+        if name in by_pool:
+            found[name] = by_pool[name]
         elif url := _remote_worker(name):
             found[name] = RunsStatus(worker=url)
     return found
+
+
+def runs_by_pool(worker: ObservedWorker) -> dict[str, RunsStatus]:
+    """Return the runs of each pool of this machine's worker."""
+    return {
+        name: RunsStatus(
+            slots=pool.slots,
+            closed_slots=len(pool.closed),
+            fix=worker.reopen if pool.closed else "",
+            running=pool.runs.running if pool.runs else None,
+            queued=pool.runs.queued if pool.runs else None,
+        )
+        for name, pool in worker.pools.items()
+    }
 
 
 def state_by_worker(worker: ObservedWorker) -> tuple[str, str] | None:
@@ -55,22 +76,9 @@ def print_runs(runs: dict[str, RunsStatus]) -> None:
     if runs:
         tty.say()
         print_table(
-            ["NAME", "SLOTS", "RUNNING", "QUEUED", "WORKER"],
-            [
-                [name, _number(r.slots), _number(r.running), _number(r.queued), _worker(r)]
-                for name, r in runs.items()
-            ],
+            ["NAME", *COLUMNS, "WORKER"],
+            [[name, *each.cells(), each.worker or "this machine"] for name, each in runs.items()],
         )
-
-
-def _of_pool(pool: PoolState) -> RunsStatus:
-    return RunsStatus(
-        worker="",
-        slots=pool.slots,
-        closed_slots=len(pool.closed),
-        running=None if pool.runs is None else pool.runs.running,
-        queued=None if pool.runs is None else pool.runs.queued,
-    )
 
 
 def _remote_worker(name: str) -> str:
@@ -83,9 +91,3 @@ def _remote_worker(name: str) -> str:
 
 def _number(number: int | None) -> str:
     return "-" if number is None else str(number)
-
-
-def _worker(runs: RunsStatus) -> str:
-    if runs.closed_slots:
-        return f"{runs.closed_slots} of {runs.slots} slots are closed: `sudo mcpwrap apply`"
-    return runs.worker or "this machine"

@@ -5,23 +5,14 @@ import msgspec
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.cli.operate.run_status import COLUMNS, RunsStatus, runs_by_pool
 from mcpwrap.cli.setup import worker as setup
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import worker
-from mcpwrap.machine.worker import PoolState, State
+from mcpwrap.machine.worker import State
 from mcpwrap.plan import paths
-
-
-class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Pool of run slots: that of a Python server, or `worker`, of other machines."""
-
-    name: str
-    slots: int
-    closed_slots: int
-    running: int | None  # null if the worker does not report it
-    queued: int | None
 
 
 class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +22,7 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     fix: str
     listen: str  # ADDRESS:PORT for other machines; "" if they do not reach it
-    pools: list[PoolStatus]
+    pools: dict[str, RunsStatus]  # of each Python server, and as `worker` of other machines
 
 
 @click.group("worker")
@@ -56,15 +47,18 @@ def status(*, as_json: bool) -> int:
     no worker.
     """
     found = worker.observe()
-    pools = [_of_pool(name, pool) for name, pool in found.pools.items()]
     row = WorkerStatus(
-        state=found.state, status=found.status, fix=found.fix, listen=found.listen, pools=pools
+        state=found.state,
+        status=found.status,
+        fix=found.fix,
+        listen=found.listen,
+        pools=runs_by_pool(found),
     )
     if as_json:
         print_json(row)
     else:
         _print(row)
-    is_good = found.state == "ready" and not any(pool.closed for pool in found.pools.values())
+    is_good = found.state == "ready" and not any(pool.closed_slots for pool in row.pools.values())
     return EXIT_OK if is_good else EXIT_FAILED
 
 
@@ -115,16 +109,6 @@ def _signal(verb: str, signal: str) -> None:
     systemctl.run(systemctl.SYSTEMCTL, "kill", "--kill-whom=main", f"--signal={signal}", "--", unit)
 
 
-def _of_pool(name: str, pool: PoolState) -> PoolStatus:
-    return PoolStatus(
-        name=name,
-        slots=pool.slots,
-        closed_slots=len(pool.closed),
-        running=None if pool.runs is None else pool.runs.running,
-        queued=None if pool.runs is None else pool.runs.queued,
-    )
-
-
 def _print(row: WorkerStatus) -> None:
     tty.say(f"{row.state}: {row.status}")
     if row.fix:
@@ -132,16 +116,4 @@ def _print(row: WorkerStatus) -> None:
     if row.listen:
         tty.say(f"listens for other machines at {row.listen}")
     if row.pools:
-        print_table(
-            ["POOL", "SLOTS", "RUNNING", "QUEUED"],
-            [[p.name, _slots(p), _number(p.running), _number(p.queued)] for p in row.pools],
-        )
-
-
-def _slots(pool: PoolStatus) -> str:
-    closed = f" ({pool.closed_slots} closed: `sudo mcpwrap apply`)" if pool.closed_slots else ""
-    return f"{pool.slots}{closed}"
-
-
-def _number(number: int | None) -> str:
-    return "-" if number is None else str(number)
+        print_table(["POOL", *COLUMNS], [[name, *runs.cells()] for name, runs in row.pools.items()])

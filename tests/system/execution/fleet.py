@@ -82,7 +82,7 @@ class Fleet:
 
 def runs_of(worker: Machine) -> dict[str, int]:
     """Return the numbers of running and queued requests of a worker."""
-    (pool,) = json.loads(worker.look("mcpwrap worker status --json || true"))["pools"]
+    (pool,) = json.loads(worker.look("mcpwrap worker status --json || true"))["pools"].values()
     return {name: pool[name] for name in ("running", "queued")}
 
 

@@ -76,5 +76,5 @@ def state_of(machine: Machine, status: int) -> dict[str, Any]:
 
 def pool(machine: Machine) -> dict[str, Any]:
     """Return the row of the only pool in `mcpwrap worker status`."""
-    (found,) = json.loads(machine.look("mcpwrap worker status --json || true"))["pools"]
+    (found,) = json.loads(machine.look("mcpwrap worker status --json || true"))["pools"].values()
     return dict(found)

@@ -25,7 +25,9 @@ URL = "https://10.0.0.5:9443"
 
 
 def in_state(state: State, pool: PoolState) -> ObservedWorker:
-    return ObservedWorker(state=state, status="said", fix="do this", pools={"py": pool})
+    return ObservedWorker(
+        state=state, status="said", fix="do this", reopen="open", pools={"py": pool}
+    )
 
 
 SPEC = ServerSpec(
@@ -109,9 +111,9 @@ def test_the_table_has_slots_runs_and_requests_that_wait(
 @pytest.mark.parametrize(
     ("pool", "runs"),
     [
-        (BUSY, RunsStatus(worker="", slots=2, running=2, queued=3)),
-        (PoolState(slots=4), RunsStatus(worker="", slots=4)),  # the worker does not report them
-        (CLOSED, RunsStatus(worker="", slots=2, closed_slots=1, running=0, queued=0)),
+        (BUSY, RunsStatus(slots=2, running=2, queued=3)),
+        (PoolState(slots=4), RunsStatus(slots=4)),  # the worker does not report them
+        (CLOSED, RunsStatus(slots=2, closed_slots=1, fix="open", running=0, queued=0)),
     ],
 )
 def test_numbers_that_are_not_known_are_null(pool: PoolState, runs: RunsStatus) -> None:
@@ -120,7 +122,7 @@ def test_numbers_that_are_not_known_are_null(pool: PoolState, runs: RunsStatus) 
 
 def test_closed_slots_are_printed_with_the_fix(capsys: pytest.CaptureFixture[str]) -> None:
     run_status.print_runs(run_status.runs_by_server(["py"], in_state("ready", CLOSED)))
-    assert "1 of 2 slots are closed: `sudo mcpwrap apply`" in capsys.readouterr().out
+    assert "py    2 (1 closed: open)  0        0       this machine" in capsys.readouterr().out
 
 
 def test_a_machine_without_python_servers_has_no_table(

@@ -16,6 +16,7 @@ from mcpwrap.machine import worker
 from mcpwrap.machine.worker import ObservedWorker, PoolState, State
 
 UNIT = "mcpwrap-worker.service"
+IDLE = {"worker": "", "closed_slots": 0, "fix": ""}
 
 
 def run(*argv: str) -> Result:
@@ -34,6 +35,7 @@ def have(
         state=state,
         status="said",
         fix="do" * (state != "ready"),
+        reopen="open",
         listen="10.0.0.5:9443",
         pools=pools,
     )
@@ -56,10 +58,10 @@ def test_the_exit_status_tells_whether_it_takes_runs(
         "status": "said",
         "fix": "do" * (state != "ready"),
         "listen": "10.0.0.5:9443",
-        "pools": [
-            {"name": "py", "slots": 2, "closed_slots": 0, "running": 1, "queued": 0},
-            {"name": "worker", "slots": 4, "closed_slots": 0, "running": None, "queued": None},
-        ],
+        "pools": {
+            "py": {**IDLE, "slots": 2, "running": 1, "queued": 0},
+            "worker": {**IDLE, "slots": 4, "running": None, "queued": None},
+        },
     }
 
 
@@ -73,7 +75,7 @@ def test_the_text_has_state_fix_and_pools(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     assert [line.split() for line in lines[3:]] == [
         ["POOL", "SLOTS", "RUNNING", "QUEUED"],
-        ["py", "2", "(1", "closed:", "`sudo", "mcpwrap", "apply`)", "1", "0"],
+        ["py", "2", "(1", "closed:", "open)", "1", "0"],
         ["worker", "4", "-", "-"],
     ]
 
