@@ -185,7 +185,10 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
             "no account of its `agents` exists",
             "correct `agents` in the configuration, or create the account with adduser(8)",
         )
-    found = list(_trials(server, uid, agent))
+    proxy = _proxy_unit(server) if server.egress else ""
+    if server.egress and not proxy:
+        yield failed(f"{server.name}: egress", "is not applied [E-DOCTOR-NOT-APPLIED]", _APPLY)
+    found = list(_trials(server, uid, agent, proxy))
     try:
         with live_probes.open_wrapper_view(server.name) as view:
             for trial in found:
@@ -197,8 +200,14 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
         yield good(f"{server.name}: read sealed secrets", "this machine has no sealed secrets")
 
 
-def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
-    """Yield the probes from inside the wrapper."""
+def _proxy_unit(server: Server) -> str:
+    """Return the Squid unit of a server; "" if the last `apply` gave it none."""
+    squid = observer.registry().by_name[server.name].squid
+    return paths.proxy_unit(squid) if squid else ""
+
+
+def _trials(server: Server, uid: int, agent: str, proxy: str) -> Iterator[_Trial]:
+    """Yield the probes from inside the wrapper. `proxy` is its unit of Squid; "" if it has none."""
     path = _private_file(server, agent) if agent else ""
     if path:
         yield _Trial(f"{server.name}: read {path}", ("read", path), path=path)
@@ -207,20 +216,18 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
         yield _Trial(title, ("read", paths.SEALED), path=paths.SEALED)
     title = f"{server.name}: reach an address past Squid"
     yield _Trial(title, ("connect", *_NOWHERE), is_offline=not server.has_network())
-    if server.egress:
+    if proxy:
         address = egress_address(uid)
         # The start of the wrapper does this, but it may not have been started since the boot.
         with suppress(systemctl.ToolError):  # then the probes below fail, and are reported
             systemctl.run(systemctl.SYSTEMCTL, "start", "--", paths.address_unit(address))
-        squid = observer.registry().by_name[server.name].squid
-        out = paths.proxy_unit(squid) if squid else ""
         hosts = [h for h in server.egress if isinstance(h, Destination) and not h.with_subdomains]
         for host in hosts[:1]:
             place = f"{host.host}:{host.port}"
             title = f"{server.name}: reach {place}"
-            yield _Trial(title, ("proxy", address, place), _Due.GRANTED, proxy_unit=out)
+            yield _Trial(title, ("proxy", address, place), _Due.GRANTED, proxy_unit=proxy)
         title = f"{server.name}: reach a host that is not listed"
-        yield _Trial(title, ("proxy", address, _UNLISTED), proxy_unit=out)
+        yield _Trial(title, ("proxy", address, _UNLISTED), proxy_unit=proxy)
     for folder in server.workspace:
         if folder.is_writable:
             title = f"{server.name}: write in {folder.path}"

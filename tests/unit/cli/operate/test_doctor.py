@@ -141,6 +141,22 @@ def test_a_squid_that_does_not_answer_is_named_and_no_rule(
         assert "egress" not in check.fix
 
 
+@pytest.mark.usefixtures("home")
+def test_egress_that_is_not_applied_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    applied = checks(monkeypatch, TrialStatus.NO_ANSWER, 'egress = ["a.test"]', "")
+    monkeypatch.setattr(
+        observer, "registry", lambda: Registry(by_name={"one": Allocation(uid=20_000)})
+    )
+    found = {check.what.removeprefix("one: "): check for check in applied}
+    assert found["egress"].found == "is not applied [E-DOCTOR-NOT-APPLIED]"
+    assert (found["egress"].state, found["egress"].fix) == ("failed", "`sudo mcpwrap apply`")
+    assert found.keys().isdisjoint({LISTED, UNLISTED})
+    # The twin: of an egress that is applied the hosts are tried.
+    titles = tried(monkeypatch, TrialStatus.WORKED, 'egress = ["a.test"]').keys()
+    assert titles >= {LISTED, UNLISTED}
+    assert "egress" not in titles
+
+
 @pytest.mark.parametrize(
     ("ended", "state"),
     [
