@@ -34,6 +34,7 @@ OUR_KEYS = (
     "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
     "relay", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
+_OUR_PYTHON_KEYS = (*OUR_KEYS, *python_server.OUR_KEYS)
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 APPROVALS_KEYS = ("same_uid", "webhook")
 
@@ -130,7 +131,13 @@ def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[App
 
 def _worker(top: TomlTableReader, others: list[WorkerListener]) -> list[WorkerListener]:
     """Return this file's `[worker]`, if any; only one file may have one."""
-    if not top.has("worker"):
+    if not top.has_table("worker"):
+        top.refuse(
+            "worker",
+            "is a table here, for other machines",
+            'write `worker = "https://…"` in [mcp_servers.NAME.mcpwrap] of a Python server',
+            code="E-CONFIG-TYPE",
+        )
         return []
     table = top.table("worker")
     found = python_server.listener(table)
@@ -244,7 +251,7 @@ def _server(name: str, reader: TomlTableReader) -> Server:
         idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits"), persistent),
     )
-    ours.finish((*OUR_KEYS, *python_server.OUR_KEYS) if isinstance(runs, Python) else OUR_KEYS)
+    ours.finish(_OUR_PYTHON_KEYS if isinstance(runs, Python) else OUR_KEYS)
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
@@ -281,13 +288,13 @@ def _runs(
     runs: Local | RemoteServer | Python
     if "url" in kinds:
         runs = remote_server.read(reader, ours)
-        reader.finish(remote_server.REMOTE_KEYS)
+        reader.finish(remote_server.REMOTE_KEYS, OUR_KEYS)
     elif "python" in kinds:
         runs = python_server.read(name, reader, ours)
-        reader.finish(python_server.PYTHON_KEYS)
+        reader.finish(python_server.PYTHON_KEYS, _OUR_PYTHON_KEYS)
     else:
         runs = local_program.read(reader)
-        reader.finish(local_program.LOCAL_KEYS)
+        reader.finish(local_program.LOCAL_KEYS, OUR_KEYS)
     return runs
 
 

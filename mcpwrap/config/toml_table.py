@@ -30,6 +30,10 @@ class TomlTableReader:
         """Return whether the table has the key and it was not read yet."""
         return key in self._table
 
+    def has_table(self, key: str) -> bool:
+        """Return whether the table has a table at the key and it was not read yet."""
+        return isinstance(self._table.get(key), dict)
+
     def note(self, key: str, problem: str, fix: str, *, code: str) -> None:
         """Add a problem at `key` of this table."""
         self._problems.append(Problem(self._file, self._name, key, problem, fix, code=code))
@@ -142,16 +146,14 @@ class TomlTableReader:
         """Return the keys that were not read yet."""
         return list(self._table)
 
-    def finish(self, known: tuple[str, ...]) -> None:
-        """Note every key that was not read."""
+    def finish(self, known: tuple[str, ...], ours: tuple[str, ...] = ()) -> None:
+        """Note every key that was not read. `ours` are the keys of its sub-table `mcpwrap`."""
         for key in self._table:
             shown = key if _PLAIN_KEY.fullmatch(key) else ascii(key)
-            self.note(
-                shown,
-                "no such setting",
-                f"write one of: {', '.join(known)}",
-                code="E-CONFIG-UNKNOWN-KEY",
-            )
+            fix = f"write one of: {', '.join(known)}"
+            if key in ours:
+                fix = f"move it to [{self._name[1:-1]}.mcpwrap]"
+            self.note(shown, "no such setting", fix, code="E-CONFIG-UNKNOWN-KEY")
 
     def _parsed(self, key: str, parse: Callable[[str], T], value: str, default: T) -> T:
         try:

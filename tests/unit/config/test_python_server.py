@@ -19,6 +19,7 @@ from tests.unit.config.places import source
 
 HEAD = "[mcp_servers.py]\npython = '/usr/bin/python3'\n"
 OURS = f"{HEAD}[mcp_servers.py.mcpwrap]\n"
+URL = "'https://10.0.0.5:9443'"
 WORKER = "[worker]\nlisten = '10.0.0.5:9443'\ncertificate = '/etc/a.pem'\nkey = '/etc/a.key'\n"
 ALL_LIMITS = (
     "runs = { memory = '1G', cpu = '50%', tasks = 8, seconds = 5, at_once = 9, code = '1M', "
@@ -209,6 +210,30 @@ def test_settings_of_python_servers_are_no_settings_of_others() -> None:
     for line in ("packages = ['numpy']", "runs = { tasks = 1 }", "worker = 'https://10.0.0.5:1'"):
         with pytest.raises(ConfigError, match="no such setting"):
             parse([source(PROGRAMS.with_line(line))])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "place"),
+    [
+        (f"{HEAD}worker = {URL}", "no such setting", "move it to [mcp_servers.py.mcpwrap]"),
+        (f"{HEAD}limits = {{ tasks = 9 }}", "no such setting", "to [mcp_servers.py.mcpwrap]"),
+        (f"worker = {URL}\n{HEAD}", "is a table here", "in [mcp_servers.NAME.mcpwrap] of a"),
+        # Misspelt, and of a server that has no such setting anywhere.
+        (f"{HEAD}workers = {URL}", "no such setting", "write one of: python, mcpwrap"),
+        (f"[mcp_servers.a]\ncommand = '/x'\nworker = {URL}", "no such setting", "write one of: co"),
+    ],
+)
+def test_of_a_setting_in_the_wrong_table_the_right_one_is_named(
+    text: str, problem: str, place: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parsed(text)
+    (found,) = caught.value.problems
+    assert problem in found.problem
+    assert place in found.fix
+    moved = parsed(f"{OURS}worker = {URL}").servers["py"].runs  # the twin
+    assert isinstance(moved, Python)
+    assert moved.worker
 
 
 def test_a_worker_for_other_machines() -> None:
