@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mcpwrap.core.wire.server_files import Template
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
+UV_PATHS = ("/usr/local/bin/uv", "/usr/bin/uv")  # not PATH: only root writes these
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from itertools import chain
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.config.model import Config, Local, Python, RemoteServer, Server
+from mcpwrap.config.model import Config, Local, Python, RemoteServer, Server, WorkerListener
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
-from mcpwrap.linux.executables.launch import CWD, Launch, launch_of
+from mcpwrap.linux.executables.launch import CWD, Launch, launch_of, launches_of_python
 from mcpwrap.linux.executables.look import ExecutableScan, Finding
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
@@ -29,57 +29,83 @@ def expect_roots(config: Config) -> None:
     for server in config.servers.values():
         if isinstance(server.runs, Local):
             _expect_visible(server, server.runs.command)
-        if not isinstance(server.runs, RemoteServer):
-            found = None if server.writable_command else changeable(server, look)
-            if found:
-                raise _refusal(server, found)
+        found = None if server.writable_command else changeable(server, look)
+        if found:
+            raise _refusal(server, found)
+    if config.worker and (found := changeable_by_worker(config.worker, look)):
+        raise _refusal_of_worker(found)
 
 
 def changeable(server: Server, look: ExecutableScan) -> Finding | None:
     """Return the first path of a server's code that an account other than root can change."""
-    launch = _launch(server)
-    if launch is None:
-        return None
-    return next(chain(look.paths(launch), look.packages(launch)), None)
+    return _first(_launches(server), look)
+
+
+def changeable_by_worker(listener: WorkerListener, look: ExecutableScan) -> Finding | None:
+    """Return the same of the interpreter that executes the code of other machines."""
+    return _first(launches_of_python(listener.interpreter, installs=False), look)
 
 
 def missing(server: Server) -> list[str]:
     """Return a line for each missing program without which a server does not start."""
-    launch = _launch(server)
-    return [] if launch is None else list(ExecutableScan().missing(launch))
+    first = _launches(server)[:1]  # not uv, without which runs have the standard library
+    return [line for launch in first for line in ExecutableScan().missing(launch)]
 
 
-def _launch(server: Server) -> Launch | None:
+def _launches(server: Server) -> list[Launch]:
+    """Return the launches of programs that this machine executes and mcpwrap does not ship."""
     match server.runs:
         case Local() as local:
-            return launch_of(local.command, local.args, local.cwd, local.env)
-        case Python(interpreter=interpreter):
-            return launch_of(interpreter, (), "", {})
-        case RemoteServer():
-            return None
+            return [launch_of(local.command, local.args, local.cwd, local.env)]
+        case Python(worker=None, interpreter=interpreter):
+            return launches_of_python(interpreter, installs=bool(server.egress))
+        case Python() | RemoteServer():
+            return []
         case _:
             assert_never(server.runs)
 
 
+def _first(launches: list[Launch], look: ExecutableScan) -> Finding | None:
+    return next((f for one in launches for f in chain(look.paths(one), look.packages(one))), None)
+
+
 def _refusal(server: Server, finding: Finding) -> UsageError:
-    where = f"[mcp_servers.{server.name}], {finding.part}"
+    table = f"[mcp_servers.{server.name}]"
+    is_python = isinstance(server.runs, Python)  # it has neither `command` nor `writable_command`
+    where = table if is_python else f"{table}, {finding.part}"
     if finding.flaw.is_hidden:
-        return UsageError(
-            f"{finding}; nothing was changed",
-            where=where,
-            fix="ask root to run `sudo mcpwrap plan`",
-            code="E-PROGRAM-HIDDEN",
-        )
+        return _hidden(where, finding)
     secrets = ", ".join(sorted(server.secrets()))
     reads = f", and so read its secrets ({secrets})" if secrets else ""
     fix = _FIX_BY_PART.get(finding.part, _INSTALL)
+    allow = f", or allow it by `writable_command = true` in [mcp_servers.{server.name}.mcpwrap]"
     return UsageError(
         f"{finding}: an account other than root could change what this server runs{reads}; "
         "nothing was changed",
         where=where,
-        fix=f"{fix}, or allow it by `writable_command = true` in "
-        f"[mcp_servers.{server.name}.mcpwrap]",
+        fix=_INSTALL if is_python else f"{fix}{allow}",
         code="E-PROGRAM-WRITABLE",
+    )
+
+
+def _refusal_of_worker(finding: Finding) -> UsageError:
+    where = "[worker], python"
+    if finding.flaw.is_hidden:
+        return _hidden(where, finding)
+    return UsageError(
+        f"{finding}: an account other than root could change what runs return; nothing was changed",
+        where=where,
+        fix=_INSTALL,
+        code="E-PROGRAM-WRITABLE",
+    )
+
+
+def _hidden(where: str, finding: Finding) -> UsageError:
+    return UsageError(
+        f"{finding}; nothing was changed",
+        where=where,
+        fix="ask root to run `sudo mcpwrap plan`",
+        code="E-PROGRAM-HIDDEN",
     )
 
 

@@ -22,6 +22,7 @@ from mcpwrap.as_python.packages.file_locks import FileLock, FileLocks, LockTimeo
 from mcpwrap.as_python.packages.interpreters import Interpreter
 from mcpwrap.as_python.packages.resolutions import Resolution, Resolutions
 from mcpwrap.as_python.packages.uv_program import UvProgram
+from mcpwrap.core.environment import UV_PATHS
 from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.execution.packages.package_lock import PackageLock
 from mcpwrap.core.execution.packages.requirements import PackageRequirement, merge
@@ -69,7 +70,7 @@ class PackageEnvironments:
         max_bytes: int,
         environ: Mapping[str, str],
         *,
-        uv_paths: Sequence[str] = uv_program.UV_PATHS,
+        uv_paths: Sequence[str] = UV_PATHS,
     ) -> None:
         """`max_bytes` bounds the environments together; uv's cache may take half as much again.
 

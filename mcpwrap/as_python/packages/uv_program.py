@@ -14,14 +14,13 @@ from pathlib import Path
 from mcpwrap.as_python.packages import child_process
 from mcpwrap.as_python.packages.child_process import ChildCommand, ChildResult
 from mcpwrap.as_python.packages.file_locks import FileLocks
+from mcpwrap.core.environment import UV_PATHS
 from mcpwrap.core.execution.packages import package_errors, package_lock
 from mcpwrap.core.execution.packages.package_errors import PackageError, Task
 from mcpwrap.core.execution.packages.package_lock import PackageLock
 from mcpwrap.core.execution.packages.requirements import PackageRequirement, requirements_file
 from mcpwrap.linux import remove_tree
 
-# Not PATH: only root writes these.
-UV_PATHS = ("/usr/local/bin/uv", "/usr/bin/uv")
 _RESOLVE_S = 120.0
 _INSTALL_S = 300.0  # the largest wheels have a gigabyte
 _COMPILE_S = 120.0

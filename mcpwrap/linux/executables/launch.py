@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
-from mcpwrap.core.environment import PATH
+from mcpwrap.core.environment import PATH, UV_PATHS
 from mcpwrap.linux.executables import code_paths, shell
 from mcpwrap.linux.executables.shell import ASSIGNMENT, SHELL
 
@@ -105,6 +105,12 @@ def launch_of(
     texts = {name: [part for part in parts if isinstance(part, str)] for name, parts in env.items()}
     literals = {name: "".join(parts) for name, parts in texts.items()}
     return Launch(command=command, args=args, cwd=cwd, env=literals)
+
+
+def launches_of_python(interpreter: str, *, installs: bool) -> list[Launch]:
+    """Return the launches of a Python server: of its interpreter, and of uv if it has packages."""
+    programs = (interpreter, *(UV_PATHS if installs else ()))
+    return [launch_of(program, (), "", {}) for program in programs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Ownership check of a server's code by the wrapper, before each start of the server."""
 
+from itertools import chain
+
 from mcpwrap.core.wire.server_files import ServerSpec
-from mcpwrap.linux.executables.launch import launch_of
+from mcpwrap.linux.executables.launch import launch_of, launches_of_python
 from mcpwrap.linux.executables.look import ExecutableScan
 
 
@@ -14,10 +16,11 @@ def expect_unchanged(spec: ServerSpec) -> None:
     if spec.writable_command or spec.remote or (spec.python and spec.python.worker):
         return
     if spec.python:
-        launch = launch_of(spec.python.python, (), "", {})
+        launches = launches_of_python(spec.python.python, installs=spec.python.installs)
     else:
-        launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
-    if finding := next(ExecutableScan().paths(launch), None):
+        launches = [launch_of(spec.command, spec.args, spec.cwd, spec.env)]
+    look = ExecutableScan()
+    if finding := next(chain.from_iterable(map(look.paths, launches)), None):
         raise PermissionError(
             f"{finding.part}: {finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"
         )

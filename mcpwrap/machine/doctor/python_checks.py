@@ -10,10 +10,12 @@ from mcpwrap.core.execution.probe_code import CODE_BY_ATTEMPT
 from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.errors import with_name
+from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.machine import worker
 from mcpwrap.machine.doctor import live_probes
 from mcpwrap.machine.doctor.live_probes import TrialResult, TrialStatus
 from mcpwrap.machine.policy_files import policy_files
+from mcpwrap.machine.program_check import changeable_by_worker
 from mcpwrap.machine.worker import ObservedWorker
 
 _TOOL = "run_python"
@@ -30,6 +32,7 @@ def machine(config: Config) -> Iterator[Check]:
     yield _worker(found)
     yield _slots(found)
     if config.worker:
+        yield _interpreter(config.worker)
         yield _certificate(config.worker)
 
 
@@ -82,6 +85,14 @@ def _slots(found: ObservedWorker) -> Check:
         text = f"{len(closed)} of {slots} do not listen, such as {closed[0]} [E-DOCTOR-UNIT-DOWN]"
         return failed("run slots", text, found.reopen)
     return good("run slots", f"{slots} listen")
+
+
+def _interpreter(listener: WorkerListener) -> Check:
+    what = "worker: python"
+    if found := changeable_by_worker(listener, ExecutableScan()):
+        text = f"{found}: that account decides what runs return [E-PROGRAM-WRITABLE]"
+        return failed(what, text, "`mcpwrap plan` shows what to do")
+    return good(what, f"only root can change {listener.interpreter}")
 
 
 def _certificate(listener: WorkerListener) -> Check:

@@ -8,8 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.model import Config, Local, RemoteServer, SecretRef, Server, Template, Workspace
+from mcpwrap.config.model import (
+    Config,
+    Destination,
+    Direct,
+    Local,
+    Python,
+    RemoteServer,
+    SecretRef,
+    Server,
+    Template,
+    WorkerListener,
+    Workspace,
+)
 from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.executables import launch
 from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.machine.program_check import changeable, expect_roots, missing
 
@@ -75,6 +88,56 @@ def test_for_the_working_directory_another_fix_is_proposed(tmp_path: Path) -> No
     server = Server(name="a", runs=Local(command="/usr/bin/npx", args=("x",), cwd=str(tmp_path)))
     with pytest.raises(McpwrapError, match=r", cwd: (.|\n)*fix: leave out `cwd`, "):
         expect_roots(Config({"a": server}, {}))
+
+
+@pytest.fixture
+def writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Create a program in /tmp, which has mode 1777, and have it as uv."""
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    monkeypatch.setattr(launch, "UV_PATHS", ("/no/such", str(program)))
+    return str(program)
+
+
+def python(interpreter: str, *, worker: Direct | None = None, egress: bool = False) -> Server:
+    hosts = (Destination("pypi.example", 443, with_subdomains=False),) if egress else ()
+    runs = Python(interpreter=interpreter, worker=worker)
+    return Server(name="a", runs=runs, egress=hosts)
+
+
+ELSEWHERE = Direct("10.0.0.5", 9443)
+
+
+def test_the_interpreter_and_uv_of_a_python_server_are_checked(writable: str) -> None:
+    for server in (python(writable), python("/bin/sh", egress=True)):
+        with pytest.raises(McpwrapError) as refused:
+            expect_roots(Config({"a": server}, {}))
+        text = str(refused.value)
+        assert text.startswith(f"[mcp_servers.a]: {writable}: ")
+        assert "[E-PROGRAM-WRITABLE]" in text
+        assert "writable_command" not in text  # which such a server refuses
+    permitted = (
+        python("/bin/sh"),  # nothing is downloaded for it
+        python(writable, worker=ELSEWHERE, egress=True),  # this machine executes neither
+    )
+    for server in permitted:
+        expect_roots(Config({"a": server}, {}))
+
+
+def test_the_interpreter_for_other_machines_is_checked(writable: str) -> None:
+    listener = WorkerListener(listen=ELSEWHERE, interpreter=writable, certificate="", key="")
+    with pytest.raises(McpwrapError, match=r"^\[worker\], python: .*what runs return"):
+        expect_roots(Config({}, {}, worker=listener))
+    expect_roots(Config({}, {}, worker=replace(listener, interpreter="/bin/sh")))
+
+
+def test_uv_may_be_missing_and_an_interpreter_that_is_executed_may_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launch, "UV_PATHS", ("/no/such",))
+    assert missing(python("/bin/sh", egress=True)) == []
+    assert missing(python("/no/python3")) == ["/no/python3 does not exist"]
+    assert missing(python("/no/python3", worker=ELSEWHERE)) == []
 
 
 def test_a_missing_interpreter_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.model import Config
+from mcpwrap.config.model import Config, Direct, WorkerListener
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.doctor import Check
 from mcpwrap.machine import policy_files, worker
@@ -180,6 +180,19 @@ def test_the_worker_of_this_machine(
 @pytest.mark.parametrize("text", ["", REMOTE])
 def test_a_machine_without_run_slots_has_no_such_checks(text: str) -> None:
     assert list(python_checks.machine(configured(text))) == []
+
+
+def test_only_root_may_change_the_interpreter_for_other_machines(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_bytes(b"\x7fELF")  # below /tmp, which has mode 1777
+    states = []
+    for interpreter in (str(tmp_path / "python3"), "/bin/sh"):
+        listener = WorkerListener(
+            listen=Direct("10.0.0.5", 9443), interpreter=interpreter, certificate="", key=""
+        )
+        config = Config({}, {}, worker=listener)
+        check = next(c for c in python_checks.machine(config) if c.what == "worker: python")
+        states.append(check.state)
+    assert states == ["failed", "good"]
 
 
 @pytest.fixture(scope="module")
