@@ -27,6 +27,7 @@ WEBHOOK_KEY = "/etc/mcpwrap/webhook.key"
 WEBHOOK_UNIT = "mcpwrap-webhook.service"
 CACHES = "/var/cache/mcpwrap"
 WORKER = "/var/lib/mcpwrap/worker.json"
+JOB_SLICE = "mcpwrap-job.slice"  # of all run slots
 WORKER_UNIT = "mcpwrap-worker.socket"
 WORKER_SERVICE = "mcpwrap-worker.service"
 WRITTEN = (

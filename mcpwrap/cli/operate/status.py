@@ -25,7 +25,6 @@ _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`
 _CLOSED = "closed: `sudo mcpwrap apply`"
 _UNUSABLE = {"no-egress", "failed", "stopped", *run_status.UNUSABLE}
 _MIB = 1024 * 1024
-_NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # systemd's values for memory that is not counted
 
 
 class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +216,7 @@ def _status(
         state=state,
         status=text,
         sessions=sessions_in(text) if state == "running" else 0,
-        memory_bytes=None if memory in _NOT_COUNTED else int(memory),
+        memory_bytes=None if memory in systemctl.NOT_COUNTED else int(memory),
         refused=refused,
     )
 

@@ -9,6 +9,7 @@ from mcpwrap.errors import McpwrapError
 SYSTEMCTL = "/usr/bin/systemctl"
 ANALYZE = "/usr/bin/systemd-analyze"
 UP = frozenset({"active", "reloading"})  # values of ActiveState=
+NOT_COUNTED = frozenset({"", "[not set]", str(2**64 - 1)})  # of MemoryCurrent=: no controller
 _TIMEOUT_S = 90
 _AS_TABLE = ("--all", "--plain", "--no-legend", "--full")
 _MARK = "| "  # before each line of a tool: it cannot pass for mcpwrap's own

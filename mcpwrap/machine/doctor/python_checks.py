@@ -7,16 +7,19 @@ from mcpwrap.config.model import Config, Server, WorkerListener
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.execution.probe_code import CODE_BY_ATTEMPT
+from mcpwrap.core.names import slot_name
 from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.errors import with_name
 from mcpwrap.linux.executables.look import ExecutableScan
+from mcpwrap.linux.systemd.systemctl import NOT_COUNTED, UP, properties
 from mcpwrap.machine import worker
 from mcpwrap.machine.doctor import live_probes
 from mcpwrap.machine.doctor.live_probes import TrialResult, TrialStatus
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.machine.program_check import changeable_by_worker
 from mcpwrap.machine.worker import ObservedWorker
+from mcpwrap.plan import paths, run_slots
 
 _TOOL = "run_python"
 _TITLES = {"print": "run print(1)", "connect": "reach the network from a run"}
@@ -33,6 +36,7 @@ def machine(config: Config) -> Iterator[Check]:
     yield _slots(found)
     if config.worker:
         yield _interpreter(config.worker)
+        yield _limits(worker_file.LISTENER_POOL)
         yield _certificate(config.worker)
 
 
@@ -47,6 +51,7 @@ def runs(server: Server, agent: str) -> Iterator[Check]:
             yield verdict(server.name, what, tried)
     if server.uses_local_worker():
         yield _is_closed_to(server.name, agent)
+        yield _limits(server.name)
 
 
 def certificate_flaw(certificate: str, key: str) -> str:
@@ -160,3 +165,25 @@ def _is_closed_to(name: str, agent: str) -> Check:
             return failed(what, text, f"`sudo systemctl restart mcpwrap-nft`, then {_APPLY}")
         case _:
             return unknown(what, tried.line, _AGAIN)
+
+
+def _limits(pool: str) -> Check:
+    """Check that the runs of a pool have limits, and that this machine enforces them.
+
+    The slice of all slots shows what the machine counts. It is there since the first run.
+    """
+    what = f"{pool}: limits of runs"
+    slot = paths.job_service(run_slots.instance(slot_name(pool, 0)))
+    names = ["ActiveState", "MemoryCurrent", "MemoryMax", "TasksMax"]
+    shown = properties([slot, paths.JOB_SLICE], names)
+    for limit in ("MemoryMax", "TasksMax"):
+        if shown[slot][limit] == "infinity":
+            text = f"{slot} has no {limit}= [E-DOCTOR-RUN-LIMITS]"
+            return failed(what, text, f"{_APPLY}; `systemctl cat {slot}` shows what removes it")
+    if shown[paths.JOB_SLICE]["ActiveState"] not in UP:
+        text = "no code was executed since the boot: it is not known whether memory is counted"
+        return warned(what, text, "run doctor again after a run")
+    if shown[paths.JOB_SLICE]["MemoryCurrent"] in NOT_COUNTED:
+        text = "this machine counts no memory by control group: a run can use up all of it"
+        return warned(what, text, "boot it with the memory controller of cgroup v2")
+    return good(what, "of memory and tasks")

@@ -1,7 +1,7 @@
 """Checks of code execution: each verdict follows from one probe, and a held call is no failure."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,18 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
     monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
     monkeypatch.setattr(worker, "observe", in_state("ready"))
+    monkeypatch.setattr(python_checks, "properties", limits({}, {}))
     return tmp_path / "policy.yaml"
+
+
+def limits(slot: dict[str, str], group: dict[str, str]) -> Callable[..., dict[str, dict[str, str]]]:
+    """Return what systemd shows of a slot and of the slice of all slots, but for these values."""
+    usual = {"MemoryMax": "1000", "TasksMax": "9", "MemoryCurrent": "5", "ActiveState": "active"}
+
+    def properties(units: Iterable[str], _: object) -> dict[str, dict[str, str]]:
+        return {unit: usual | (group if unit == "mcpwrap-job.slice" else slot) for unit in units}
+
+    return properties
 
 
 def in_state(state: State, *closed: str) -> Callable[[], ObservedWorker]:
@@ -143,6 +154,34 @@ def test_a_call_that_the_policy_holds_is_not_made(
     assert found[WORKER].state == "good"
 
 
+@pytest.mark.parametrize(
+    ("slot", "group", "state", "text"),
+    [
+        ({}, {}, "good", "of memory and tasks"),
+        ({"MemoryMax": "infinity"}, {}, "failed", "mcpwrap-job@py-0.service has no MemoryMax="),
+        ({"TasksMax": "infinity"}, {}, "failed", "mcpwrap-job@py-0.service has no TasksMax="),
+        # A slot that is not up shows nothing of this, nor do limits that the slice has not.
+        ({"ActiveState": "inactive", "MemoryCurrent": "[not set]"}, {"MemoryMax": "infinity"},
+         "good", "of memory"),
+        ({}, {"MemoryCurrent": "[not set]"}, "warning", "counts no memory by control group"),
+        ({}, {"MemoryCurrent": str(2**64 - 1)}, "warning", "counts no memory by control group"),
+        ({}, {"ActiveState": "inactive"}, "warning", "no code was executed since the boot"),
+    ],
+)  # fmt: skip
+def test_runs_have_limits_that_the_machine_enforces(
+    monkeypatch: pytest.MonkeyPatch,
+    slot: dict[str, str],
+    group: dict[str, str],
+    state: str,
+    text: str,
+) -> None:
+    monkeypatch.setattr(python_checks, "properties", limits(slot, group))
+    check = checks(monkeypatch, TrialStatus.REFUSED)["py: limits of runs"]
+    assert check.state == state
+    assert text in check.found
+    assert bool(check.fix) == (state != "good")
+
+
 @pytest.mark.parametrize("state", ["failed", "stopped", "off"])
 def test_where_nothing_listens_no_refusal_is_proved(
     monkeypatch: pytest.MonkeyPatch, state: State
@@ -182,17 +221,19 @@ def test_a_machine_without_run_slots_has_no_such_checks(text: str) -> None:
     assert list(python_checks.machine(configured(text))) == []
 
 
-def test_only_root_may_change_the_interpreter_for_other_machines(tmp_path: Path) -> None:
-    (tmp_path / "python3").write_bytes(b"\x7fELF")  # below /tmp, which has mode 1777
-    states = []
-    for interpreter in (str(tmp_path / "python3"), "/bin/sh"):
-        listener = WorkerListener(
-            listen=Direct("10.0.0.5", 9443), interpreter=interpreter, certificate="", key=""
-        )
-        config = Config({}, {}, worker=listener)
-        check = next(c for c in python_checks.machine(config) if c.what == "worker: python")
-        states.append(check.state)
-    assert states == ["failed", "good"]
+@pytest.mark.parametrize("is_roots", [True, False])
+def test_only_root_may_change_the_interpreter_for_other_machines(
+    tmp_path: Path, *, is_roots: bool
+) -> None:
+    program = tmp_path / "python3"  # below /tmp, which has mode 1777
+    program.write_bytes(b"\x7fELF")
+    interpreter = "/bin/sh" if is_roots else str(program)
+    listener = WorkerListener(
+        listen=Direct("10.0.0.5", 9443), interpreter=interpreter, certificate="", key=""
+    )
+    found = {c.what: c for c in python_checks.machine(Config({}, {}, worker=listener))}
+    assert found["worker: python"].state == ("good" if is_roots else "failed")
+    assert found["worker: limits of runs"].state == "good"
 
 
 @pytest.fixture(scope="module")
