@@ -1,10 +1,16 @@
 """Parser of the table of a server that is a program of this machine (`command`)."""
 
+from collections.abc import Iterable, Iterator
+
 from mcpwrap.config import value_parsers
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.toml_table import TomlTableReader
 
-LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
+# Settings of a program's table, and of its sub-table, that no other kind of server has.
+TABLE_KEYS = ("args", "cwd", "env", "inherits", "inherits_any")
+OUR_KEYS = ("workspace", "writable_command", "umask", "state", "secret_files")
+LOCAL_KEYS = ("command", *TABLE_KEYS, "mcpwrap")
+_DEFAULTS = Server(name="", runs=Local(command=""), transparent=False)  # of other kinds
 
 
 def read(reader: TomlTableReader) -> Local:
@@ -27,6 +33,14 @@ def read(reader: TomlTableReader) -> Local:
             code="E-CONFIG-DUPLICATE",
         )
     return local
+
+
+def changed_settings(server: Server, keys: Iterable[str]) -> Iterator[str]:
+    """Yield the settings among these that a server of another kind does not leave at its default.
+
+    They would have no effect, and their author relies on them.
+    """
+    return (key for key in keys if getattr(server, key) != getattr(_DEFAULTS, key))
 
 
 def expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from mcpwrap.config import quantities, value_parsers
+from mcpwrap.config import local_program, quantities, value_parsers
 from mcpwrap.config.model import Direct, Python, Server, WorkerListener
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
@@ -18,13 +18,7 @@ RUN_KEYS = ("memory", "cpu", "tasks", "seconds", "at_once", "code", "output")
 MAX_SECONDS = 3600
 MAX_AT_ONCE = 32  # slots: a unit and an account each, and 75 MB of the worker's memory
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")
-
-_PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
-_PROGRAMS_OURS = (
-    "workspace", "writable_command", "umask", "state", "secret_files", "transparent", "relay",
-)  # fmt: skip
-_PLAIN = Server(name="", runs=Python(interpreter=""), transparent=False)
-_FIX = "remove it"
+_NO_PROGRAM = "is for a program, and a server with `python` does not run one"
 
 
 def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
@@ -39,13 +33,8 @@ def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
             f"use at most {MAX_POOL_CHARS} characters, and not `{LISTENER_POOL}`",
             code="E-PYTHON-NAME",
         )
-    for key in _PROGRAMS:
-        reader.refuse(
-            key,
-            "is for a program, and a server with `python` does not run one",
-            _FIX,
-            code="E-PYTHON-PROGRAM-SETTING",
-        )
+    for key in local_program.TABLE_KEYS:
+        reader.refuse(key, _NO_PROGRAM, "remove it", code="E-PYTHON-PROGRAM-SETTING")
     python = Python(
         interpreter=reader.one("python", interpreter, ""),
         packages=ours.many("packages", requirement),
@@ -57,7 +46,7 @@ def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
         ours.note(
             "worker_ca",
             "is for a worker on another machine, and `worker` is not set",
-            _FIX,
+            "remove it",
             code="E-PYTHON-WORKER-CA",
         )
     if python.packages and python.worker:
@@ -71,15 +60,11 @@ def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
 
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
-    """Note settings that only another program could use: their author relies on them."""
-    for key in _PROGRAMS_OURS:
-        if getattr(server, key) != getattr(_PLAIN, key):
-            ours.note(
-                key,
-                "is for a program, and a server with `python` does not run one",
-                _FIX,
-                code="E-PYTHON-PROGRAM-SETTING",
-            )
+    """Note settings that only another program could use."""
+    for key in local_program.changed_settings(
+        server, (*local_program.OUR_KEYS, "transparent", "relay")
+    ):
+        ours.note(key, _NO_PROGRAM, "remove it", code="E-PYTHON-PROGRAM-SETTING")
     if isinstance(server.runs, Python) and server.runs.packages and not server.egress:
         ours.note(
             "packages",

@@ -2,7 +2,7 @@
 
 import re
 
-from mcpwrap.config import value_parsers
+from mcpwrap.config import local_program, value_parsers
 from mcpwrap.config.model import Destination, RemoteServer, Server, Template
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
@@ -12,11 +12,7 @@ OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
 MAX_HEADERS = 64
 
-_PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
-_PROGRAMS_OURS = (
-    "direct", "workspace", "writable_command", "umask", "state", "cache", "secret_files",
-)  # fmt: skip
-_PLAIN = Server(name="", runs=RemoteServer(url=""))  # with the default of each setting
+_NO_PROGRAM = "is for a program, and a server with `url` does not run one"
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
 _CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.
@@ -54,10 +50,10 @@ def read(reader: TomlTableReader, ours: TomlTableReader) -> RemoteServer:
             "keep one of the two",
             code="E-REMOTE-TWO-AUTHORIZATIONS",
         )
-    for key in _PROGRAMS:
+    for key in local_program.TABLE_KEYS:
         reader.refuse(
             key,
-            "is for a program, and a server with `url` does not run one",
+            _NO_PROGRAM,
             "remove it; write what the server needs into `headers`",
             code="E-REMOTE-PROGRAM-SETTING",
         )
@@ -127,25 +123,16 @@ def reached(remote: RemoteServer) -> tuple[Destination, ...]:
 
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
-    """Note settings that only a program on this machine could use: their author relies on them."""
-    for key in _PROGRAMS_OURS:
-        if getattr(server, key) != getattr(_PLAIN, key):
-            ours.note(
-                key,
-                "is for a program, and a server with `url` does not run one",
-                _OUT,
-                code="E-REMOTE-PROGRAM-SETTING",
-            )
+    """Note settings that only a program on this machine could use."""
+    for key in local_program.changed_settings(server, (*local_program.OUR_KEYS, "direct", "cache")):
+        ours.note(key, _NO_PROGRAM, "remove it", code="E-REMOTE-PROGRAM-SETTING")
     if server.transparent:
         ours.note(
             "transparent",
             "a server with `url` is reached by its proxy only",
-            _OUT,
+            "remove it",
             code="E-REMOTE-PROGRAM-SETTING",
         )
-
-
-_OUT = "remove it"
 
 
 def url(value: str) -> str:
