@@ -16,7 +16,7 @@ _DEFAULTS = Server(name="", runs=Local(command=""), transparent=False)  # of oth
 def read(reader: TomlTableReader) -> Local:
     """Return the command, its arguments, folder and environment."""
     env = reader.table("env")
-    names = [name for name in env.names() if _is_variable(env, name)]
+    names = env.valid_names(value_parsers.variable)
     local = Local(
         command=reader.one("command", _command, ""),
         args=reader.many("args", value_parsers.argument),
@@ -52,15 +52,6 @@ def expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> No
             f'write `env = {{ X = "${{{key}}}" }}`',
             code="E-SECRET-UNREFERENCED",
         )
-
-
-def _is_variable(env: TomlTableReader, key: str) -> bool:
-    try:
-        value_parsers.variable(key)
-    except value_parsers.BadValueError as problem:
-        env.note(repr(key), problem.problem, problem.fix, code=problem.code)
-        return False
-    return True
 
 
 def _command(value: str) -> str:

@@ -184,17 +184,14 @@ def header_value(value: str) -> Template:
 
 
 def _headers(table: TomlTableReader) -> dict[str, Template]:
-    names = table.names()
-    if len(names) > MAX_HEADERS:
+    if len(names := table.names()) > MAX_HEADERS:
         table.note(
             "", f"{len(names)} headers", f"write at most {MAX_HEADERS}", code="E-CONFIG-TOO-MANY"
         )
         return {}
     seen: set[str] = set()
     found: dict[str, Template] = {}
-    for name in names:
-        if not _is_name(table, name):
-            continue
+    for name in table.valid_names(header_name):
         if name.lower() in seen:
             table.note(
                 name,
@@ -205,12 +202,3 @@ def _headers(table: TomlTableReader) -> dict[str, Template]:
         seen.add(name.lower())
         found[name] = table.one(name, header_value, ())
     return found
-
-
-def _is_name(table: TomlTableReader, name: str) -> bool:
-    try:
-        header_name(name)
-    except BadValueError as problem:
-        table.note(ascii(name), problem.problem, problem.fix, code=problem.code)
-        return False
-    return True

@@ -146,6 +146,10 @@ class TomlTableReader:
         """Return the keys that were not read yet."""
         return list(self._table)
 
+    def valid_names(self, parse: Callable[[str], str]) -> list[str]:
+        """Return the keys that this parser accepts; every other one is noted."""
+        return [key for key in self._table if self._parsed(ascii(key), parse, key, None)]
+
     def finish(self, known: tuple[str, ...], ours: tuple[str, ...] = ()) -> None:
         """Note every key that was not read. `ours` are the keys of its sub-table `mcpwrap`."""
         for key in self._table:

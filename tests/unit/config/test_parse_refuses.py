@@ -129,7 +129,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (ENV, "A-B = ''", "'A-B'", "not a variable name"),
     (ENV, "'' = ''", "''", "not a variable name"),
     (ENV, "'A=B' = ''", "'A=B'", "not a variable name"),
-    (ENV, "'É' = ''", "'É'", "not a variable name"),
+    (ENV, "'É' = ''", r"'\xc9'", "not a variable name"),
     (ENV, '"A\\n" = ""', r"'A\n'", "not a variable name"),
     (LOCAL, "inherits = ['A B']", "inherits[0]", "not a variable name"),
     (LOCAL, "inherits = ['TZ', 'LD_PRELOAD']", "inherits[1]", "no agent may set it"),
