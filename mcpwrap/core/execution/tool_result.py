@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpwrap.core.execution import file_types, server_protocol
+from mcpwrap.core.execution.output_window import OutputWindow
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.execution.execute_api import ExecuteResult
@@ -83,16 +84,14 @@ def structured_content(
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """Return a text that is over its limit as head and tail (one to three), with a line between."""
+    """Return a text as `OutputWindow` cuts it, if the worker cannot have done so already."""
     whole = text.encode()
     # The worker has cut it by bytes: each that is not UTF-8 has become a character of three.
     if len(whole) <= 3 * limit_bytes + _CUT_LINE_BYTES:
         return text
-    head_bytes = limit_bytes // 4
-    tail_bytes = limit_bytes - head_bytes
-    head = whole[:head_bytes].decode(errors="ignore")
-    tail = whole[len(whole) - tail_bytes :].decode(errors="ignore")
-    return f"{head}\n[{len(whole) - limit_bytes} bytes left out]\n{tail}"
+    window = OutputWindow(limit_bytes)
+    window.feed(whole)
+    return window.text()
 
 
 def _is_shown(content: bytes) -> bool:

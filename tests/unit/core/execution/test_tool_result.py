@@ -124,7 +124,7 @@ def test_a_failure_is_text() -> None:
         ("\ufffd" * 100, "\ufffd" * 100),  # 100 bytes at the worker, which are no UTF-8
         ("x" * 428, "x" * 428),  # the worker's line about its own cut has room
         ("x" * 429, f"{'x' * 25}\n[329 bytes left out]\n{'x' * 75}"),
-        ("é" * 300, f"{'é' * 12}\n[500 bytes left out]\n{'é' * 37}"),  # no half of a character
+        ("é" * 300, f"{'é' * 12}\n[502 bytes left out]\n{'é' * 37}"),  # no half of a character
     ],
 )
 def test_output_over_the_limit_is_cut(text: str, expected: str) -> None:
