@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from mcpwrap.core.execution import arguments, run_uris, server_protocol
+from mcpwrap.core.execution import arguments, endings, run_uris, server_protocol
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.execution import job_frames
 from mcpwrap.core.wire.execution.execute_api import Ending
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 
 NAME = "run_python"
-_MIB, _KIB = 1024**2, 1024
 _FEW = 40  # more names than that are not listed: the description is in each prompt of the model
 
 _DESCRIPTION = """\
@@ -67,12 +66,12 @@ def description(environment: RunEnvironment) -> str:
         version=f" {environment.python_version}" if environment.python_version else "",
         packages=_packages(environment),
         seconds=limits.seconds,
-        memory=_size(limits.memory_bytes),
+        memory=endings.size(limits.memory_bytes),
         cpu=limits.cpu_percent,
         tasks=limits.tasks,
-        code=_size(limits.code_bytes),
-        output=_size(limits.output_bytes),
-        files=_size(job_frames.MAX_IN_BYTES),
+        code=endings.size(limits.code_bytes),
+        output=endings.size(limits.output_bytes),
+        files=endings.size(job_frames.MAX_IN_BYTES),
         at_once=limits.at_once,
     )
 
@@ -97,12 +96,6 @@ def _packages(environment: RunEnvironment) -> str:
 def _listed(version_by_name: Mapping[str, str]) -> str:
     names = sorted(version_by_name, key=str.lower)[:_FEW]
     return ", ".join(f"{name} {version_by_name[name]}" for name in names)
-
-
-def _size(count: int) -> str:
-    if count % _MIB == 0:
-        return f"{count // _MIB} MiB"
-    return f"{count // _KIB} KiB" if count % _KIB == 0 else f"{count} bytes"
 
 
 def input_schema(environment: RunEnvironment) -> dict[str, Json]:
