@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from mcpwrap.core.execution import arguments, endings, run_uris, server_protocol
+from mcpwrap.core.execution import endings, run_uris, server_protocol
+from mcpwrap.core.execution.packages import requirements
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.execution import job_frames
 from mcpwrap.core.wire.execution.execute_api import Ending
@@ -125,8 +126,8 @@ def input_schema(environment: RunEnvironment) -> dict[str, Json]:
     if environment.can_install:
         properties["packages"] = {
             "type": "array",
-            "maxItems": arguments.MAX_PACKAGES,
-            "items": {"type": "string", "maxLength": arguments.MAX_PACKAGE_CHARS},
+            "maxItems": requirements.MAX_REQUIREMENTS,
+            "items": {"type": "string", "maxLength": requirements.MAX_CHARACTERS},
             "description": 'Names with optional versions, such as ["pandas>=2", "pillow"].',
         }
     return {

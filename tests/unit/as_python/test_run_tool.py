@@ -96,6 +96,8 @@ def test_a_later_call_learns_that_it_starts_empty(tmp_path: Path) -> None:
         ({"code": "1", "verbose": True}, "'verbose' is not an argument"),
         ({"code": "1", "files": {"a": "run://" + "0" * 32 + "/a"}}, "names no file"),
         ({"code": "1", "packages": ["pandas"]}, "pandas cannot be added"),
+        ({"code": "1", "packages": ["x"] * 65}, "65 packages are required; the limit is 64"),
+        ({"code": "1", "packages": ["x" * 257]}, "is longer than 256 characters"),
         ({"code": SCRIPT.format("pandas")}, "pandas cannot be added"),
         ({"code": SCRIPT.format("x @ file:///etc")}, "no requirement needs"),
         ({"code": NEW_SCRIPT.format(">=3.14")}, "Python >=3.14, and runs have Python 3.11.2"),
