@@ -26,7 +26,6 @@ the last expression. `FILE` is one file of /out: its name in UTF-8, NUL, and its
 import struct
 
 STDOUT, STDERR, VALUE, FILE, END = b"o", b"e", b"v", b"f", b"r"
-KINDS = frozenset({STDOUT, STDERR, VALUE, FILE, END})
 LENGTH = struct.Struct("!Q")
 HEAD = struct.Struct("!cI")
 MAX_REQUEST_BYTES = 24 * 1024**2
