@@ -6,7 +6,7 @@ nothing depends on it.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from posixpath import basename
 
 EMPTY = "no output; print() or end with an expression"
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _LAST_LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
 _NO_MODULE = re.compile(r"No module named '(?P<name>[^']+)'")
 _PATH = re.compile(r"No such file or directory: b?['\"](?P<path>[^'\"]+)['\"]")
-_IN_VIEW = ("/in/", "/out/", "/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - paths in a run
+_WRITABLE = ("/out/", "/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - paths in a run
 _NETWORK_TEXT = re.compile(
     r"Address family not supported|Name or service not known|name resolution|Network is unreachable"
     r"|Max retries exceeded|Failed to establish a new connection|All connection attempts failed"
@@ -58,7 +58,7 @@ class FinishedRun:
     is_later_call: bool = False  # not the first one of its session
     names_in: Collection[str] = ()  # the files in /in
     can_install: bool = False
-    installed: Collection[str] = field(default_factory=tuple)  # names of distributions
+    installed: Collection[str] = ()  # names of distributions
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _missing_file(failure: _Failure) -> str:
     name = basename(path)
     if name in failure.run.names_in and path != f"/in/{name}":
         return f"files of the argument `files` are in /in: open /in/{name}"
-    if path.startswith(_IN_VIEW) and not path.startswith("/in/"):
+    if path.startswith(_WRITABLE):
         return "every call starts empty: /tmp and /out have no files of earlier calls; use `files`"
     return (
         "a run sees no files of the machine or of earlier calls: pass them by `files` (they are in "
