@@ -65,7 +65,7 @@ def examine(program: str, cache: Path, locks: FileLocks) -> Interpreter:
             return cached.facts
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         pass
-    facts = _asked(program)
+    facts = _facts_of(program)
     if lock := locks.try_exclude(_FILE):
         stored = _Cached(program=program, stamps=_stamps(program, facts), facts=facts)
         with suppress(OSError):  # it only saves time
@@ -74,7 +74,7 @@ def examine(program: str, cache: Path, locks: FileLocks) -> Interpreter:
     return facts
 
 
-def _asked(program: str) -> Interpreter:
+def _facts_of(program: str) -> Interpreter:
     command = ChildCommand(
         argv=[program, "-I", "-c", _PROGRAM],
         environ={"LC_ALL": "C.UTF-8"},
