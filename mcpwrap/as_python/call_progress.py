@@ -65,15 +65,15 @@ class CallInProgress:
         if self.is_cancelled:
             raise CallCancelledError
 
-    def attach(self, connection: socket.socket, deadline_s: float) -> None:
-        """Shut down this connection when the call is cancelled, or at this time in seconds.
+    def attach(self, connection: socket.socket, timeout_s: float) -> None:
+        """Shut down this connection when the call is cancelled, or after this time.
 
         Raises:
             CallCancelledError: it was cancelled already.
         """
         with self._lock:
             self._connection = connection
-            self._deadline_s = time.monotonic() + deadline_s
+            self._deadline_s = time.monotonic() + timeout_s
         self.expect_wanted()
 
     def detach(self) -> None:

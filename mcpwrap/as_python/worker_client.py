@@ -38,7 +38,7 @@ _MAX_ERROR_BYTES = 16 * 1024
 _MAX_LINE_BYTES = job_frames.MAX_OUT_BYTES * 4 // 3 + 1024**2
 _JSON_FACTOR = 6
 _SHOWN_CHARS = 300  # of the output in a notification
-_RESULT = msgspec.json.Decoder(StreamLine)
+_LINE = msgspec.json.Decoder(StreamLine)
 _ERROR = msgspec.json.Decoder(ExecuteError)
 _BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
@@ -69,10 +69,10 @@ class WorkerClient:
             CallCancelledError: the call was cancelled; the run has ended, or ends now.
         """
         body = msgspec.json.encode(request)
-        deadline_s = self._deadline_s(request)
+        timeout_s = self._timeout_s(request)
         began_s = call.elapsed_s  # packages may have been installed before
         while True:
-            outcome = self._attempt(body, call, deadline_s)
+            outcome = self._attempt(body, call, timeout_s)
             if isinstance(outcome, ExecuteResult):
                 return outcome
             # A part of a second more or less, so that refused callers do not return all at once.
@@ -82,16 +82,16 @@ class WorkerClient:
             call.report(f"the worker is busy, next attempt in {outcome.retry_after_s} s")
             call.pause(pause_s)
 
-    def _deadline_s(self, request: ExecuteRequest) -> float:
-        """Return the time for queue and run together, in seconds."""
+    def _timeout_s(self, request: ExecuteRequest) -> float:
+        """Return the time for queue and run together."""
         run_s = request.timeout or self.limits.seconds
         return run_s + worker_file.QUEUED_PER_SLOT * self.limits.seconds + _OVERHEAD_S
 
     def _attempt(
-        self, body: bytes, call: CallInProgress, deadline_s: float
+        self, body: bytes, call: CallInProgress, timeout_s: float
     ) -> ExecuteResult | _Refusal:
         with closing(self._connect(call)) as connection:
-            call.attach(connection.sock, deadline_s)
+            call.attach(connection.sock, timeout_s)
             try:
                 return self._exchange(connection, body, call)
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -100,7 +100,7 @@ class WorkerClient:
             except WorkerError:
                 call.expect_wanted()  # a cancelled call gets no response
                 if call.is_overdue:
-                    raise worker_errors.overdue(int(deadline_s)) from None
+                    raise worker_errors.overdue(int(timeout_s)) from None
                 raise
             finally:
                 call.detach()
@@ -179,7 +179,7 @@ class WorkerClient:
 
 def _decoded(line: bytes) -> StreamLine:
     try:
-        return _RESULT.decode(line)
+        return _LINE.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise worker_errors.malformed() from error
 
