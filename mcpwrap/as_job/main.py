@@ -21,8 +21,8 @@ _INTERPRETER = "/usr/bin/python3"
 
 def main() -> int:
     """Serve one run. Exit status: 0 it is served, or the worker hung up; 1 it was refused."""
-    # It is read before the account is checked: PID 1 would start a unit that leaves the connection
-    # in the socket again and again.
+    # Accepted before the account is checked: PID 1 would start a unit that leaves the connection in
+    # the socket again and again.
     connection = _accepted()
     if connection is None:
         return 0

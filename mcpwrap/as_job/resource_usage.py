@@ -13,7 +13,7 @@ _US_PER_MS, _NS_PER_MS = 1000, 1_000_000
 
 
 class ResourceUsage:
-    """Resource usage of all processes of the unit since this object was made."""
+    """Usage of the unit: processor time and kills since this object was made, and peak memory."""
 
     def __init__(self, cgroup: str = CGROUP) -> None:
         self._cgroup = cgroup

@@ -1,4 +1,4 @@
-"""Child process with bounded time and output, of which nothing outlives the call."""
+"""Child process with bounded time and output, whose process group is killed when the call ends."""
 
 import os
 import selectors

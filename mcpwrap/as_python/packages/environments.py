@@ -92,7 +92,7 @@ class PackageEnvironments:
 
     @property
     def has_uv(self) -> bool:
-        """Return whether packages can be installed; without uv there is the standard library."""
+        """Return whether packages can be installed; without uv runs have the interpreter's own."""
         return self._uv is not None
 
     @cached_property

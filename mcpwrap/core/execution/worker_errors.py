@@ -68,7 +68,7 @@ def malformed() -> WorkerError:
 
 
 def refused(status: int, error: ExecuteError) -> WorkerError:
-    """Return the error for a status of 400 and above, but for 429 and 503."""
+    """Return the error for a reply of the worker after which the call may not be repeated."""
     reason = _cut(error.error)
     if status == 401:
         return WorkerError(

@@ -25,7 +25,8 @@ from mcpwrap.core.wire.execution import job_frames
 NDJSON = "application/x-ndjson"
 TOKEN = "WORKER_RPC_TOKEN"  # noqa: S105 - the name of the secret
 PACKAGES_NAME = r"\A(?:[0-9a-f]{64})?\Z"
-# `exit`: its first process has ended by itself. The others are limits of the run.
+# `exit` and `signal`: its first process has ended. `start`: no line of the code was executed. The
+# others are limits of the run.
 Ending = Literal["exit", "signal", "timeout", "memory", "output", "start"]
 
 
