@@ -51,7 +51,7 @@ def run(command: ChildCommand, on_tick: Callable[[], None]) -> ChildResult:
         stderr=subprocess.PIPE,
         env=dict(command.environ),
         cwd=command.folder,
-        umask=0o022,
+        umask=0o077,  # uv's cache is closed to runs; the store opens what it installs
         start_new_session=True,
     ) as process:
         try:

@@ -84,6 +84,7 @@ class PackageEnvironments:
         )
         for folder in ("locks", "resolutions", "uv"):  # closed to runs
             (cache / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (cache / folder).chmod(0o700)
         self._locks = FileLocks(cache / "locks")
         self._resolutions = Resolutions(cache / "resolutions")
         self._store = EnvironmentStore(cache, self._locks, max_bytes)

@@ -41,7 +41,7 @@ def has_ended(pid: int) -> bool:
     [
         ("echo a; echo b >&2; exit 3", (3, "a\n", "b\n")),
         ("cat", (0, "", "")),  # its standard input is empty
-        ("umask; echo $GIVEN $HOME; pwd", (0, "0022\nyes\n/\n", "")),
+        ("umask; echo $GIVEN $HOME; pwd", (0, "0077\nyes\n/\n", "")),
         ("kill -9 $$", (-9, "", "")),
         (r"printf '\377'", (0, "\N{REPLACEMENT CHARACTER}", "")),
     ],

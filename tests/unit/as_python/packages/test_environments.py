@@ -214,6 +214,19 @@ def test_uvs_own_cache_is_bounded(uv: StandInUv) -> None:
     assert not cache.with_name("uv.removed").exists()
 
 
+def test_uvs_own_cache_is_closed_to_runs(uv: StandInUv) -> None:
+    # A run could read what other sessions downloaded, and hold the lock that uv has in it.
+    cache = uv.folder.parent / "cache" / "uv"
+    cache.mkdir(mode=0o755, parents=True)  # as an earlier version left it
+    (cache / "old").write_bytes(b"x" * BOUND_BYTES)
+    ours = environments(uv)
+    assert cache.stat().st_mode & 0o7777 == 0o700
+    ours.prepare(["numpy"], ignore).close()  # removes it, as it is over its bound
+    ours.prepare(["six"], ignore).close()
+    assert (cache / "wheel").exists()
+    assert cache.stat().st_mode & 0o7777 == 0o700
+
+
 def test_a_cache_that_cannot_be_written_is_an_error(uv: StandInUv) -> None:
     ours = environments(uv)
     (uv.folder.parent / "cache" / "builds").rmdir()
