@@ -255,7 +255,9 @@ def test_a_directive_is_what_leaves_nothing_to_the_next_run(
 
 def test_a_run_is_ended_by_its_account_and_by_its_control_group(machine: Machine) -> None:
     """By the supervisor, and then by PID 1: each alone is enough."""
-    machine.announce("left-over process|remains running after unit stopped|usually indicates unclean")
+    machine.announce(
+        "left-over process|remains running after unit stopped|usually indicates unclean"
+    )
     kill: Patch = ("as_job/supervisor", "    slot.end_other_processes()\n", "")
     group = ("KillMode=process", "SendSIGKILL=no")
 
