@@ -12,7 +12,7 @@ from mcpwrap.core.execution.worker_errors import MAY_HAVE_RUN
 from tests.shared import pace
 from tests.system.execution import fleet
 from tests.system.execution.fleet import Fleet, digest, runs_of
-from tests.system.execution.session_calls import Calls
+from tests.system.execution.session_calls import MAX_CALLS, Calls
 from tests.system.support.python_servers import run_python
 from tests.system.support.tiers import only_in_test_all
 
@@ -48,7 +48,8 @@ def test_no_run_is_lost_and_none_is_executed_twice(stage: Fleet) -> None:
         assert sum("worker1" in where for where in stage.executed().values()) == before > 0
         draining.as_root("mcpwrap worker resume")
         stage.until_all_are_up()
-        calls.until(len(calls.result_by_code) + 10)  # so all workers have some again
+        # The results until then are there already; after them all workers have runs again.
+        calls.until(len(calls.result_by_code) + MAX_CALLS + 10)
         stage.lan.lose_power(dying)
         calls.until(RUNS)
     dying.boot_again()
