@@ -9,6 +9,7 @@ connect, and every agent that connects is admitted. If `apply` is interrupted be
 listener stays closed. After the listeners comes the webhook, which posts pending approvals.
 
 Run slots are stopped before their files change and opened before the servers that use them start.
+The worker forgets a slot that is removed before it stops.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,10 @@
 """Steps for the execution of code: run slots, and the worker that uses them."""
 
+import msgspec
+
+from mcpwrap.core.wire import server_files as specs
+from mcpwrap.core.wire.execution import worker_file
+from mcpwrap.core.wire.execution.worker_file import Pool, Worker
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.diff import egress_steps
@@ -22,7 +27,40 @@ def stop(want: Desired, have: Observed) -> list[Step]:
     """
     loaded = have.loaded_jobs | have.open_jobs
     stopped = [i for i in sorted(loaded) if not _has_current_files(i, want, have)]
-    return [*_stop_worker(want, have), *(steps.StopJobs(some) for some in batches(stopped))]
+    return [
+        *_forget_removed(want, have),
+        *_stop_worker(want, have),
+        *(steps.StopJobs(some) for some in batches(stopped)),
+    ]
+
+
+def _forget_removed(want: Desired, have: Observed) -> list[Step]:
+    """Remove slots from the worker's settings before they stop: it sends no more runs there."""
+    text = _without_removed(want, have)
+    return [] if text == have.files.get(paths.WORKER, "") else [steps.WriteFile(paths.WORKER, text)]
+
+
+def _without_removed(want: Desired, have: Observed) -> str:
+    """Return the worker's settings of now, without the slots that are removed.
+
+    All else stays as it is until the slots have their new files.
+    """
+    text = have.files.get(paths.WORKER, "")
+    if not text or not want.worker:
+        return text
+    try:
+        now = worker_file.decode(text.encode())
+    except msgspec.MsgspecError:
+        return text  # the worker cannot read it either, and has no pools
+    then = worker_file.decode(want.worker.encode()).pools
+    pools = {name: _in_both(pool, then[name]) for name, pool in now.pools.items() if name in then}
+    return text if pools == now.pools else specs.encode(Worker(pools=pools, listen=now.listen))
+
+
+def _in_both(now: Pool, then: Pool) -> Pool:
+    """Return the present pool without the slots that are removed."""
+    at_once = min(now.limits.at_once, then.limits.at_once)
+    return Pool(limits=msgspec.structs.replace(now.limits, at_once=at_once))
 
 
 def _stop_worker(want: Desired, have: Observed) -> list[Step]:
@@ -46,7 +84,7 @@ def start(want: Desired, have: Observed) -> list[Step]:
     todo: list[Step] = [steps.StartJobs(some) for some in batches(opened)]
     if not want.worker:
         return todo
-    if have.files.get(paths.WORKER) != want.worker:
+    if _without_removed(want, have) != want.worker:
         todo.append(steps.WriteFile(paths.WORKER, want.worker))
     if paths.WORKER_UNIT not in have.serving or not _has_current_drop_ins(want, have):
         todo.append(steps.LoadWorker())

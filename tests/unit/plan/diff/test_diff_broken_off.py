@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from mcpwrap.core.names import account_of, egress_address
+from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.core.wire.listener_file import decode
 from mcpwrap.core.wire.server_files import encode
 from mcpwrap.plan import paths, steps
@@ -17,6 +18,7 @@ from tests.unit.plan.configs import (
     FIRST_OF_TWO,
     NOTHING,
     OTHER_OPENED,
+    PYTHON,
     SECOND_OF_TWO,
     STATE,
     from_each,
@@ -37,6 +39,8 @@ MINDS = (NOTHING, CHANGED, SECOND_OF_TWO, CACHE, OTHER_OPENED)
 WAYS_OUT = {paths.proxy_unit(instance): paths.proxy(instance) for instance in SQUIDS}
 WAYS_OUT |= {paths.FRONT_UNIT: paths.FRONT, paths.WEBHOOK_UNIT: paths.WEBHOOK}
 WAYS_OUT |= {paths.WORKER_UNIT: paths.WORKER}
+ONE_SLOT = f"{PYTHON}[mcp_servers.py.mcpwrap]\nruns = {{ at_once = 1 }}\n"
+OTHER = "[mcp_servers.py2]\npython = '/usr/bin/python3'\n"
 
 
 @cache
@@ -155,6 +159,34 @@ def test_what_is_allowed_no_more_ends_before_anything_new_begins(before: str, te
             assert allowed(machine.elements) <= allowed(want.elements)
             assert want.elements <= machine.elements
         machine.carry_out(step)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        (PYTHON, ONE_SLOT),
+        (ONE_SLOT, PYTHON),
+        (f"{PYTHON}{OTHER}", PYTHON),
+        (f"{PYTHON}{OTHER}", f"{ONE_SLOT}{OTHER}"),
+    ],
+    ids=["fewer-slots", "more-slots", "server-removed", "fewer-slots-of-one"],
+)
+def test_a_slot_is_removed_when_the_worker_has_forgotten_it(before: str, text: str) -> None:
+    want = wanted(text, applied(before).seen_by_root())
+    complete = applied(before, text)
+    for machine in broken_off(before, text):
+        expect_safe(machine)
+        known = slots_known_to_the_worker(machine)
+        assert machine.worker
+        assert known <= machine.open_jobs.keys() | want.job_files.keys()
+        todo = plan(text, machine.seen_by_root())
+        assert after(machine, todo) == complete
+    assert slots_known_to_the_worker(complete) == want.job_files.keys()
+
+
+def slots_known_to_the_worker(machine: Machine) -> set[str]:
+    pools = worker_file.decode(machine.files[paths.WORKER].encode()).pools
+    return {f"{pool}-{n}" for pool, its in pools.items() for n in range(its.limits.at_once)}
 
 
 @from_each
