@@ -17,7 +17,8 @@ MAX_RETRY_AFTER_S = 30
 _FIRST_RUN_S = 1.0  # assumed for `Retry-After` before the first run has ended
 _SHARE_OF_LAST = 0.2  # in the moving average of the times of runs
 OpenSlot = Callable[[str, int], RunSlot]  # by pool and number
-Changed = Callable[[], None]  # called when a number of running or queued requests changes
+# Called before a number of running or queued requests changes; it may resize the pool.
+Changed = Callable[[], None]
 
 
 class QueueFullError(Exception):
@@ -81,9 +82,15 @@ class RunPool:
                 self._give(self._slot_by_number[number])
 
     def close(self) -> None:
-        """Remove all slots; requests that wait, or still come, get an error."""
-        self._is_closed = True
+        """Remove all slots, after their runs, and refuse requests."""
         self.resize(RunLimits(at_once=0))
+        self.refuse()
+
+    def refuse(self) -> None:
+        """Answer requests that wait, or still come, with an error. Runs go on."""
+        self._is_closed = True
+        for slot in self._idle:
+            slot.close()
         while self._waiting:
             position = self._waiting.popleft()
             if not position.slot.done():
@@ -112,9 +119,9 @@ class RunPool:
         Raises:
             PoolClosedError: the pool was closed meanwhile.
         """
+        self._changed()
         if self._is_closed:  # while its body was read
             raise PoolClosedError
-        self._changed()
         if self._idle and not self._waiting:
             slot = next((one for one in self._idle if one.is_warm), self._idle[0])
             self._idle.remove(slot)
@@ -138,17 +145,28 @@ class RunPool:
         its unit cannot be started, and PID 1 must not try again and again.
         """
         self._changed()
-        number = next(one for one, each in self._slot_by_number.items() if each is slot)
-        if number >= self.limits.at_once:
-            self._remove(number, slot)
-            return
         if run_s is not None:
             self._mean_run_s += _SHARE_OF_LAST * (run_s - self._mean_run_s)
-            slot.warm()
+            if not (self._is_closed or self._is_beyond(slot)):
+                slot.warm()
         self._give(slot)
 
+    def is_removed(self, slot: RunSlot) -> bool:
+        """Return whether a slot in use is not in the configuration as it is now."""
+        self._changed()
+        return self._is_beyond(slot)
+
+    def _is_beyond(self, slot: RunSlot) -> bool:
+        return self._number_of(slot) >= self.limits.at_once
+
+    def _number_of(self, slot: RunSlot) -> int:
+        return next(one for one, each in self._slot_by_number.items() if each is slot)
+
     def _give(self, slot: RunSlot) -> None:
-        """Give a slot to the request that waits longest, or keep it."""
+        """Give a slot to the request that waits longest, or keep it; one too many is removed."""
+        if self._is_beyond(slot):
+            self._remove(self._number_of(slot), slot)
+            return
         while self._waiting:
             position = self._waiting.popleft()
             self._count()
@@ -190,9 +208,10 @@ class RunPools:
             else:
                 self.by_name[name] = RunPool(name, pool.limits, self._open_slot, self._changed)
 
-    def close(self) -> None:
-        """Close all pools."""
-        self.update({})
+    def refuse(self) -> None:
+        """Refuse the requests of all pools that wait, or still come."""
+        for pool in self.by_name.values():
+            pool.refuse()
 
 
 def retry_after_s(mean_run_s: float, slots: int) -> int:

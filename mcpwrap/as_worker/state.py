@@ -57,7 +57,7 @@ class WorkerState:
         self._file = WorkerFile(settings.configuration)
         self._hashes = TokenHashes(settings.tokens)
         self.has_news = asyncio.Event()  # for `status_text`
-        self._pools = RunPools(self._open_slot, self.has_news.set)
+        self._pools = RunPools(self._open_slot, self._before_change)
         self._requests = 0
         self._is_unused = asyncio.Event()
         self._is_unused.set()
@@ -92,7 +92,8 @@ class WorkerState:
     async def stop(self) -> None:
         """Refuse new and queued requests, and wait for runs and their replies, for `stop_s`."""
         self.is_draining = self._is_stopping = True
-        self._pools.close()
+        self._pools.refuse()
+        self.has_news.set()
         try:
             async with asyncio.timeout(self._settings.stop_s):
                 await self._is_unused.wait()
@@ -117,6 +118,11 @@ class WorkerState:
             sum(pool.limits.at_once for pool in pools.values()),
             is_draining=self.is_draining,
         )
+
+    def _before_change(self) -> None:
+        """Read the configuration before a slot is given away: `apply` may be about to stop it."""
+        self.refresh()
+        self.has_news.set()
 
     def _open_slot(self, pool: str, number: int) -> RunSlot:
         path = worker_file.job_socket(pool, number, self._settings.job_sockets)

@@ -364,6 +364,9 @@ def test_a_worker_that_stops_lets_runs_end(tmp_path: Path) -> None:
         error = second.last()["error"]
         assert (error["status"], error.get("executed", False)) == (503, False)
         assert world.execute().status == 503
+        assert world.health() == {"status": "draining", "slots": 1, "running": 1, "queued": 0}
+        last = "draining: 1 of 1 slots run, 0 requests wait; notes 1 run, 0 wait"
+        pace.until(lambda: last in world.notifier.statuses)
         held.may_end.release()
         assert first.last()["result"]["stdout"] == "so far"
         world.until_stopped()

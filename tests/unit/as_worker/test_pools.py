@@ -197,6 +197,17 @@ async def _refused(pool: RunPool) -> bool:
 
 
 @played
+async def test_a_pool_that_refuses_keeps_its_slots() -> None:
+    pool = pool_of(2)
+    slot = await pool.acquire(position())
+    pool.refuse()
+    assert await _refused(pool)
+    assert (pool.limits.at_once, pool.running) == (2, 1)
+    pool.release(slot, 0.1)
+    assert (pool.limits.at_once, pool.running) == (2, 0)
+
+
+@played
 async def test_a_closed_pool_gives_no_slot() -> None:
     pool = pool_of(1)
     pool.close()  # while the body of a request was read
