@@ -101,7 +101,8 @@ class RunExecutor:
             run = await slot.begin(job_request(request, limits, label), frames)
             began_at_s = time.monotonic()
             await run.until_over(label.timeout_s)
-            outcome = _outcome(run, limits, label.timeout_s, time.monotonic() - began_at_s)
+            elapsed_s = time.monotonic() - began_at_s
+            outcome = _outcome(run, limits, label.timeout_s) or _lost(pool, slot, label, elapsed_s)
             # On a busy machine the code runs for a while before this task is told.
             return _result(run, outcome, label, time.monotonic() - sent_at_s)
         finally:
@@ -164,8 +165,8 @@ def _result(run: SlotRun, outcome: RunOutcome, label: RunLabel, elapsed_s: float
     )
 
 
-def _outcome(run: SlotRun, limits: RunLimits, timeout_s: int, elapsed_s: float) -> RunOutcome:
-    """Return how a run has ended.
+def _outcome(run: SlotRun, limits: RunLimits, timeout_s: int) -> RunOutcome | None:
+    """Return how a run has ended; None if its supervisor has ended before it.
 
     Raises:
         SlotError: the supervisor has violated the protocol.
@@ -178,4 +179,11 @@ def _outcome(run: SlotRun, limits: RunLimits, timeout_s: int, elapsed_s: float) 
         return endings.limit_reached("output", limits, timeout_s)
     if run.is_late:
         return endings.limit_reached("timeout", limits, timeout_s)
-    return endings.supervisor_lost(limits, timeout_s, elapsed_s)
+    return None
+
+
+def _lost(pool: RunPool, slot: RunSlot, label: RunLabel, elapsed_s: float) -> RunOutcome:
+    """Return the outcome of a run that its supervisor has not reported."""
+    if pool.is_removed(slot):
+        return endings.slot_removed()
+    return endings.supervisor_lost(pool.limits, label.timeout_s, elapsed_s)

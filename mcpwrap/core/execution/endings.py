@@ -68,12 +68,19 @@ def limit_reached(ending: ReachedLimit, limits: RunLimits, timeout_s: int) -> Ru
 def supervisor_lost(limits: RunLimits, timeout_s: int, elapsed_s: float) -> RunOutcome:
     """Return the outcome of a run whose frames have ended without the last one.
 
-    Its code can send a signal to its supervisor, which has the same account. PID 1 ends the unit
-    of a run that takes too long.
+    Its code can send a signal to its supervisor, which has the same account; so can root, and the
+    kernel. PID 1 ends the unit of a run that takes too long.
     """
     if elapsed_s >= timeout_s:
         return limit_reached("timeout", limits, timeout_s)
-    return RunOutcome("signal", _KILLED, "the run has ended its supervisor")
+    why = "the run supervisor was killed, by the code or from outside the run"
+    return RunOutcome("signal", _KILLED, why)
+
+
+def slot_removed() -> RunOutcome:
+    """Return the outcome of a run whose slot `apply` has stopped for good."""
+    why = "the operator has removed the run slot during the run (runs.at_once): call again"
+    return RunOutcome("signal", _KILLED, why)
 
 
 def size(count_bytes: int) -> str:

@@ -20,7 +20,7 @@ AGENTS, COUNT = 8, 100
 # The caller's error for each victim; the first two are results of a run.
 ERRORS = {
     "first process": "killed by SIGKILL",
-    "supervisor": "the run has ended its supervisor",
+    "supervisor": "the run supervisor was killed, by the code or from outside the run",
     "worker": "[E-WORKER-LOST]",
     "server": "The server ended before it answered: killed by signal 9 (SIGKILL).",
 }

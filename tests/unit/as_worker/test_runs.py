@@ -182,9 +182,40 @@ def test_a_run_can_end_its_supervisor(tmp_path: Path) -> None:
     with running(tmp_path, lambda job: job.send(STDOUT, b"so far")) as world:
         result = world.execute().json()
         assert (result["stdout"], result["exit_code"]) == ("so far", 137)
-        assert result["error"] == "the run has ended its supervisor"
+        assert (
+            result["error"] == "the run supervisor was killed, by the code or from outside the run"
+        )
         assert not result["killed"]
         assert world.execute().status == 200  # the slot is free again
+
+
+@pytest.mark.parametrize(
+    ("slots", "error"),
+    [(1, "the operator has removed the run slot"), (2, "the run supervisor was killed")],
+)
+def test_a_run_whose_slot_was_removed_has_the_reason(
+    tmp_path: Path, slots: int, error: str
+) -> None:
+    """The request that waits is served by the slot that stays."""
+    may_end = threading.Semaphore(0)
+
+    def play(job: Job) -> None:
+        assert may_end.acquire(timeout=pace.WAIT_S)
+        if job.request["code"] != "second":  # whose supervisor is lost
+            echo(job)
+
+    with running(tmp_path, play, RunLimits(at_once=2)) as world:
+        streams = []
+        for code, state in (("first", "running"), ("second", "running"), ("third", "queued")):
+            streams.append(world.stream(code))
+            streams[-1].until_state(state)
+        world.folder.configure(notes=RunLimits(at_once=slots))
+        may_end.release(3)
+        results = [each.last()["result"] for each in streams]
+        assert [each["stdout"] for each in results] == ["first", "", "third"]
+        if slots == 1:
+            assert world.slots[1].jobs.qsize() == 1
+    assert results[1]["error"].startswith(error)
 
 
 def test_code_that_could_not_be_started_has_no_result(

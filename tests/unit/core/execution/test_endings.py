@@ -74,7 +74,12 @@ def test_signals_have_their_names() -> None:
 @pytest.mark.parametrize(
     ("elapsed_s", "expected"),
     [
-        (1.0, RunOutcome("signal", 137, "the run has ended its supervisor")),
+        (
+            1.0,
+            RunOutcome(
+                "signal", 137, "the run supervisor was killed, by the code or from outside the run"
+            ),
+        ),
         (60.0, RunOutcome("timeout", 137, TIMEOUT, killed=True)),  # PID 1 has ended the unit
     ],
 )
