@@ -6,20 +6,23 @@ getrusage(2). Source: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.
 """
 
 import resource
+import time
 from contextlib import suppress
 
 CGROUP = "/sys/fs/cgroup"
-_US_PER_MS, _NS_PER_MS = 1000, 1_000_000
+_NS_PER_US, _US_PER_S = 1000, 1_000_000
 
 
 class ResourceUsage:
-    """Usage of the unit: processor time and kills since this object was made, and peak memory."""
+    """Resource usage of a run, whose first process is started after this object was made."""
 
     def __init__(self, cgroup: str = CGROUP) -> None:
         self._cgroup = cgroup
-        self._cpu_ms_before = 0
-        self._cpu_ms_before = self.cpu_ms()
+        self.began_at_s = time.monotonic()
+        self._cpu_us_before = self._cpu_us()
         self._kills_before = self._kills_for_memory()
+        self.duration_ms = 0
+        self.cpu_ms = 0  # of all processors together
 
     def ran_out_of_memory(self) -> bool:
         """Return whether the kernel has killed a process at the unit's limit of memory."""
@@ -32,17 +35,23 @@ class ResourceUsage:
                 return int(self._read(file))
         return 0
 
-    def cpu_ms(self) -> int:
-        """Return the processor time, of all processors together."""
-        return self._cpu_ms() - self._cpu_ms_before
+    def stop(self) -> None:
+        """Measure both times, when all processes of the run have ended.
 
-    def _cpu_ms(self) -> int:
+        The duration begins before and ends after the processor time, so that no run of one thread
+        has more of that.
+        """
+        self.cpu_ms = max(0, self._cpu_us() - self._cpu_us_before) // 1000
+        self.duration_ms = int((time.monotonic() - self.began_at_s) * 1000)
+
+    def _cpu_us(self) -> int:
+        """Return the processor time of the unit without that of this process, the supervisor."""
+        own_us = _us(resource.RUSAGE_SELF)  # first: the kernel then updates the counters below
         with suppress(OSError, ValueError, KeyError):
-            return self._counters("cpu.stat")["usage_usec"] // _US_PER_MS
+            return self._counters("cpu.stat")["usage_usec"] - own_us
         with suppress(OSError, ValueError):
-            return int(self._read("cpuacct/cpuacct.usage")) // _NS_PER_MS
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return int((children.ru_utime + children.ru_stime) * 1000)
+            return int(self._read("cpuacct/cpuacct.usage")) // _NS_PER_US - own_us
+        return _us(resource.RUSAGE_CHILDREN)
 
     def _kills_for_memory(self) -> int:
         for file in ("memory.events", "memory/memory.oom_control"):
@@ -57,3 +66,8 @@ class ResourceUsage:
     def _read(self, file: str) -> str:
         with open(f"{self._cgroup}/{file}", encoding="ascii") as opened:
             return opened.read()
+
+
+def _us(processes: int) -> int:
+    used = resource.getrusage(processes)
+    return int((used.ru_utime + used.ru_stime) * _US_PER_S)

@@ -58,16 +58,16 @@ def supervise(request: JobRequest, frames: FrameWriter, slot: SlotSettings) -> N
         request.forget_content()
         env = run_process.environment(request, slot.folders, slot.interpreter, slot.account)
         usage = ResourceUsage()
-        started_at_s = time.monotonic()
         process = run_process.start(
             [slot.interpreter, *arguments], env, slot.folders.work, slot.confine
         )
     except RunStartError as error:
         refuse(frames, str(error))
         return
-    course = _Course(process, request, frames, started_at_s)
+    course = _Course(process, request, frames, usage.began_at_s)
     course.follow()
     slot.end_other_processes()
+    usage.stop()
     course.drain()
     _report(course, usage, frames, slot.folders)
 
@@ -98,11 +98,9 @@ class _Course:
         for fd in self._kind_by_fd:
             os.set_blocking(fd, False)
         self._left_bytes = request.output_bytes
-        self._started_at_s = started_at_s
-        self._deadline_s = self._started_at_s + request.timeout_s
+        self._deadline_s = started_at_s + request.timeout_s
         self._wait_status: int | None = None  # of the first process
         self.limit = ""  # `timeout` or `output`: the limit by which it was ended
-        self.duration_ms = 0
 
     def follow(self) -> None:
         """Forward output until the run is over. Other processes of it may be alive then."""
@@ -122,7 +120,6 @@ class _Course:
                     self._frames.write()
                 else:
                     self._forward(fd)
-        self.duration_ms = int((time.monotonic() - self._started_at_s) * 1000)
 
     def drain(self) -> None:
         """Forward what the pipes still hold. All processes of the run have ended."""
@@ -215,8 +212,8 @@ def _report(
     end = {
         "ending": ending,
         "status": status,
-        "duration_ms": course.duration_ms,
-        "cpu_ms": usage.cpu_ms(),
+        "duration_ms": usage.duration_ms,
+        "cpu_ms": usage.cpu_ms,
         "peak_memory_bytes": usage.peak_memory_bytes(),
         "files": listed,
     }

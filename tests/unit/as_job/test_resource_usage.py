@@ -1,5 +1,6 @@
 """Resource usage of a run, from the files of cgroup v2 and v1."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,16 @@ def write(folder: Path, files: dict[str, str], kills: int, cpu_ms: int) -> None:
 def test_usage_is_counted_from_the_start(tmp_path: Path, files: dict[str, str]) -> None:
     write(tmp_path, files, kills=1, cpu_ms=30)
     usage = ResourceUsage(str(tmp_path))
-    assert (usage.ran_out_of_memory(), usage.cpu_ms()) == (False, 0)
-    write(tmp_path, files, kills=2, cpu_ms=50)
-    assert (usage.ran_out_of_memory(), usage.cpu_ms()) == (True, 20)
+    usage.stop()
+    assert (usage.ran_out_of_memory(), usage.cpu_ms) == (False, 0)
+    before_s = time.process_time()
+    while time.process_time() < before_s + 0.02:
+        pass
+    write(tmp_path, files, kills=2, cpu_ms=2030)
+    usage.stop()
+    assert usage.ran_out_of_memory()
+    assert 1000 < usage.cpu_ms <= 1980  # without that of the supervisor, which is the test
+    assert usage.duration_ms >= 20
     assert usage.peak_memory_bytes() == 5000
 
 
@@ -40,4 +48,5 @@ def test_a_missing_or_unknown_file_is_no_usage(tmp_path: Path, text: str | None)
         write(tmp_path, dict.fromkeys([*V2, *V1], text), kills=0, cpu_ms=0)
     usage = ResourceUsage(str(tmp_path))
     assert (usage.ran_out_of_memory(), usage.peak_memory_bytes()) == (False, 0)
-    assert usage.cpu_ms() >= 0  # of the children of the tests
+    usage.stop()
+    assert 0 <= usage.cpu_ms <= usage.duration_ms  # of the children of the tests
