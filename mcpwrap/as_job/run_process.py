@@ -42,7 +42,10 @@ def prepare(request: JobRequest, folders: SlotFolders) -> list[str]:
         RunStartError: the packages are not there, or a file does not fit.
     """
     if request.packages and not os.path.isdir(f"{folders.packages}/{request.packages}"):
-        raise RunStartError(f"the packages {request.packages} are not in this run slot")
+        raise RunStartError(
+            f"the packages {request.packages} are not in this run slot: if the server's cache was "
+            "removed, the operator restarts the server"
+        )
     main = f"{folders.work}/main.py"
     content_by_path = {f"{folders.files_in}/{name}": it for name, it in request.files.items()}
     try:

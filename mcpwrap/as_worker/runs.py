@@ -92,19 +92,26 @@ class RunExecutor:
     async def _in_slot(
         self, pool: RunPool, request: ExecuteRequest, label: RunLabel, progress: RunProgress
     ) -> ExecuteResult:
-        limits, frames = pool.limits, RunFrames(pool.limits)
+        limits = pool.limits
         slot = await pool.acquire(progress.position)
-        progress.begin(frames)
+        was_warm = slot.is_warm
         run: SlotRun | None = None
         sent_at_s = began_at_s = time.monotonic()
         try:
-            run = await slot.begin(job_request(request, limits, label), frames)
-            began_at_s = time.monotonic()
-            await run.until_over(label.timeout_s)
-            elapsed_s = time.monotonic() - began_at_s
-            outcome = _outcome(run, limits, label.timeout_s) or _lost(pool, slot, label, elapsed_s)
-            # On a busy machine the code runs for a while before this task is told.
-            return _result(run, outcome, label, time.monotonic() - sent_at_s)
+            while True:
+                progress.begin(frames := RunFrames(limits))
+                run = await slot.begin(job_request(request, limits, label), frames)
+                began_at_s = time.monotonic()
+                await run.until_over(label.timeout_s)
+                lost_after_s = time.monotonic() - began_at_s
+                outcome = _outcome(run, limits, label.timeout_s)
+                outcome = outcome or _lost(pool, slot, label, lost_after_s)
+                if outcome.ending != "start" or not (was_warm and request.packages):
+                    # On a busy machine the code runs for a while before this task is told.
+                    return _result(run, outcome, label, time.monotonic() - sent_at_s)
+                # It was started before the folder of packages was replaced; a new one sees that.
+                await _end(slot, run)
+                run, was_warm = None, False
         finally:
             if run is None:
                 pool.release(slot, None)
@@ -114,12 +121,17 @@ class RunExecutor:
 
 async def _recover(pool: RunPool, slot: RunSlot, run: SlotRun, run_s: float) -> None:
     """Make a slot free again when its supervisor has ended, and start the next one in advance."""
+    await _end(slot, run)
+    pool.release(slot, run_s)
+
+
+async def _end(slot: RunSlot, run: SlotRun) -> None:
+    """End a run, and wait until its supervisor has ended."""
     try:
         if not await run.until_closed():
             log_line(f"{slot.path}: its supervisor has not ended in time [E-WORKER-SLOT]")
     finally:
         run.release()
-    pool.release(slot, run_s)
 
 
 def job_request(request: ExecuteRequest, limits: RunLimits, label: RunLabel) -> bytes:

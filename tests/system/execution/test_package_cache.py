@@ -71,7 +71,7 @@ def test_a_run_sees_packages_of_its_own_server_alone(machine: Machine) -> None:
 
 
 def test_root_may_remove_the_cache(machine: Machine) -> None:
-    """As the page of E-PACKAGE-CACHE says; run slots that wait have the old folder."""
+    """As the page of E-PACKAGE-CACHE says; a run slot that waits has the old folder."""
 
     def called() -> RunResult:
         return run_python(machine, "import bed_base", packages=["bed-base"])
@@ -79,8 +79,6 @@ def test_root_may_remove_the_cache(machine: Machine) -> None:
     assert not called().is_error
     machine.await_end_of("python")
     machine.as_root(f"rm -rf {CACHES}/python/*")
-    assert "are not in this run slot" in called().text  # the twin
-    machine.as_root("systemctl stop 'mcpwrap-job@python-*.service'")
     assert not called().is_error
 
 

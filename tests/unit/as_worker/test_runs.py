@@ -28,6 +28,8 @@ from tests.shared import pace
 from tests.unit.as_worker.slots import Job, echo, read_job
 from tests.unit.as_worker.world import POOL, World, running
 
+PACKAGES = "0" * 64
+
 
 @contextmanager
 def _asking(world: World) -> Iterator[Callable[[], int]]:
@@ -97,14 +99,13 @@ def test_the_supervisor_gets_the_request(tmp_path: Path) -> None:
     limits = RunLimits(at_once=1, seconds=30, cpu_percent=150, output_bytes=100)
     content = base64.b64encode(b"x" * 300_000).decode()  # longer than the socket's buffer
     with running(tmp_path, limits=limits) as world:
-        packages = "0" * 64
-        world.execute("1", files={"a": content}, packages=packages, timeout=99).json()
+        world.execute("1", files={"a": content}, packages=PACKAGES, timeout=99).json()
         request = world.slots[0].jobs.get(timeout=pace.WAIT_S).request
     assert len(request.pop("run")) == 16
     assert request == {
         "code": "1",
         "files": {"a": content},
-        "packages": packages,
+        "packages": PACKAGES,
         "seconds": 30,  # lowered to the limit
         "output": 1600,
         "cpus": 2,
@@ -225,6 +226,35 @@ def test_code_that_could_not_be_started_has_no_result(
         answer = world.execute()
         assert (answer.status, answer.json()) == (500, {"error": "start: no Landlock"})
     assert "failed: start: no Landlock; executed no [E-WORKER-SLOT]" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("packages", "failures", "statuses"),
+    [
+        (PACKAGES, [False, False], [200, 200]),
+        (PACKAGES, [False, True, False], [200, 200]),  # the second, in a slot started in advance
+        (PACKAGES, [False, True, True], [200, 500]),
+        (PACKAGES, [True, False], [500, 200]),  # a slot that was not
+        ("", [False, True], [200, 500]),
+    ],
+)
+def test_packages_that_came_after_a_slot_was_started_are_in_the_next_one(
+    tmp_path: Path, packages: str, failures: list[bool], statuses: list[int]
+) -> None:
+    left = iter(failures)
+
+    def play(job: Job) -> None:
+        if next(left):
+            job.end(ending="start", why="the packages are not in this run slot")
+        else:
+            echo(job)
+
+    with running(tmp_path, play) as world:
+        slot = world.slots[0]
+        for expected in statuses:
+            assert world.execute(packages=packages).status == expected
+            world.until_health(running=0)  # and the next one is started
+    assert slot.jobs.qsize() == len(failures)
 
 
 @pytest.mark.parametrize(
