@@ -161,7 +161,7 @@ def _result(run: SlotRun, outcome: RunOutcome, label: RunLabel, elapsed_s: float
     elapsed_ms = round(1000 * elapsed_s)
     return ExecuteResult(
         stdout=frames.stdout.text(),
-        stderr=frames.stderr.text(),
+        stderr=frames.stderr_text(),
         exit_code=outcome.exit_code,
         error=outcome.error,
         truncated=frames.is_truncated,

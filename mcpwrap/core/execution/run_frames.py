@@ -6,6 +6,7 @@ kind and its bounds go. The frames of one run have at most 16 MiB of files; outp
 """
 
 import base64
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -19,6 +20,8 @@ from mcpwrap.core.wire.execution.worker_file import RunLimits
 _RECENT_BYTES = 1000  # of output, for a progress line
 # Of output that the supervisor has read before it noticed the flood.
 _FLOOD_SLACK_BYTES = 1024**2
+# As faulthandler writes it, at a timeout or a crash: a traceback has `line N, in NAME`.
+_RUNNER_FRAME = re.compile(r'(?m)^  File ".*/mcpwrap/as_job/runner\.py", line \d+ in .*\n')
 _MAX_NUMBER = 2**53  # that each JSON parser reads exactly
 _MAX_BYTES_BY_KIND = {
     job_frames.STDOUT: 1024**2,  # more than a pipe holds
@@ -73,6 +76,10 @@ class RunFrames:
     def is_truncated(self) -> bool:
         """Return whether the middle of an output stream is missing."""
         return self.stdout.is_cut or self.stderr.is_cut
+
+    def stderr_text(self) -> str:
+        """Return standard error; stacks of threads without the frames below the code's own."""
+        return _RUNNER_FRAME.sub("", self.stderr.text())
 
     def out_files(self) -> tuple[OutFile, ...]:
         """Return the files that `END` has listed, with the content of those that were sent."""

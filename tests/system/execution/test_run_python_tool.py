@@ -137,6 +137,7 @@ def test_a_timeout_leaves_the_output_and_the_stack_of_each_thread(machine: Machi
     stack = 'File "/tmp/main.py", line'
     assert f"{stack} 5 in wait_for_ever" in result.stderr
     assert re.search(rf"Current thread .*\n  {stack} (9|10) in <module>", result.stderr)
+    assert "runner.py" not in result.stderr
     assert result.duration_ms >= 1000
     assert result.timeout == 1
 

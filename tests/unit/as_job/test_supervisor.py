@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from mcpwrap.as_job.run_process import SlotFolders
+from mcpwrap.core.execution.run_frames import RunFrames
 from mcpwrap.core.wire.execution import job_frames
 from mcpwrap.core.wire.execution.execute_api import JobEnd, ListedFile
+from mcpwrap.core.wire.execution.worker_file import RunLimits
 from mcpwrap.linux.isolation import landlock
 from tests.unit.as_job.given_request import FIELDS
 
@@ -120,7 +122,11 @@ def test_a_run_that_takes_too_long_shows_its_stacks(root: Path) -> None:
     received = run(root, SPIN, seconds=1)
     assert (received.end.ending, received.end.status) == ("timeout", 9)
     assert received.stdout == b"begun\n"  # what was written before is not lost
-    assert b"line 4 in inner" in received.stderr
+    frames = RunFrames(RunLimits())
+    frames.feed(job_frames.frame(job_frames.STDERR, received.stderr))
+    assert "line 4 in inner" in frames.stderr_text()
+    assert b"runner.py" in received.stderr
+    assert "runner.py" not in frames.stderr_text()
     assert 1000 <= received.end.duration_ms < 10_000
 
 

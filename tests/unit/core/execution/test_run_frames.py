@@ -46,6 +46,24 @@ def test_a_run_is_recorded() -> None:
     )
 
 
+RUNNER = '  File "/usr/lib/mcpwrap/mcpwrap/as_job/runner.py", line'
+OWN = '  File "/tmp/main.py", line 2 in <module>\n'
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (f"Current thread 0x0:\n{OWN}{RUNNER} 47 in main\n{RUNNER} 171 in <module>\n",
+         f"Current thread 0x0:\n{OWN}"),
+        (OWN, OWN),
+        (f"{RUNNER} 47, in main\n", f"{RUNNER} 47, in main\n"),  # of a traceback
+        (OWN.replace("main", "runner"), OWN.replace("main", "runner")),  # a file of the code's own
+    ],
+)  # fmt: skip
+def test_stacks_end_with_the_code_s_own_frames(written: str, shown: str) -> None:
+    assert fed(frame(STDERR, written.encode())).stderr_text() == shown
+
+
 def test_pieces_may_end_anywhere() -> None:
     whole = frame(STDOUT, b"abc") + frame(FILE, b"f\0\0\xff") + end(("f", 2))
     frames = fed(*(bytes([one]) for one in whole))
