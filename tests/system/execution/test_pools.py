@@ -128,7 +128,7 @@ def test_purge_removes_what_executes_code(boot: Callable[..., Machine]) -> None:
     machine.as_root("DEBIAN_FRONTEND=noninteractive apt-get purge -y mcpwrap")
     assert machine.look("getent passwd | grep mcp || true") == ""
     assert machine.look("getent group | grep mcp || true") == ""
-    units = "systemctl list-units --all --no-legend --type=service,socket,timer 'mcpwrap*'"
+    units = "systemctl list-units --all --no-legend --type=service,slice,socket,timer 'mcpwrap*'"
     assert machine.look(units) == ""
     assert machine.look("find /etc /run /var -name '*mcpw*' -not -path '/var/log/journal/*'") == ""
 
