@@ -9,12 +9,13 @@ import ssl
 import traceback
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcpwrap.as_worker.application import WorkerApplication
 from mcpwrap.as_worker.state import WorkerSettings, WorkerState
-from mcpwrap.errors import EXIT_USAGE, UsageError
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.http_server.persistent_connections import PersistentConnections
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
@@ -23,6 +24,7 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 _STATUS_EVERY_S = 0.5
+Sockets = list[tuple[socket.socket, ssl.SSLContext | None]]
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 
 
@@ -32,48 +34,46 @@ def main() -> int:
     prctl.forbid_dumps()  # code and output of all servers' runs are in this process's memory
     # Any client can send a request that cannot be parsed, so none is logged.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
-    settings = WorkerSettings()
-    try:
-        sockets = [
-            (one, tls_for(one, settings, environ.get("CREDENTIALS_DIRECTORY", "")))
-            for one in any_listening_sockets(environ)
-        ]
-    except UsageError as error:
-        log_line(f"mcpwrap-worker: {error}")
-        return EXIT_USAGE
+    sockets, settings = with_tls(
+        any_listening_sockets(environ), WorkerSettings(), environ.get("CREDENTIALS_DIRECTORY", "")
+    )
     asyncio.run(_until_stopped(sockets, settings))
     return 0
 
 
-def tls_for(
-    listener: socket.socket, settings: WorkerSettings, credentials: str
-) -> ssl.SSLContext | None:
-    """Return the TLS of a socket: None for the one on loopback, which packet rules guard.
+def with_tls(
+    listeners: Sequence[socket.socket], settings: WorkerSettings, credentials: str
+) -> tuple[Sockets, WorkerSettings]:
+    """Return each socket with its TLS, and the settings with the reason why TLS cannot be used.
 
-    Raises:
-        UsageError: the certificate of another socket, or its key, cannot be used.
+    The socket on loopback has none: packet rules guard it, and servers of this machine are served
+    whatever the certificate is.
     """
-    if listener.getsockname() == settings.loopback:
-        return None
+    sockets: Sockets = []
+    for one in listeners:
+        if one.getsockname() == settings.loopback:
+            sockets.append((one, None))
+            continue
+        try:
+            context = _tls(Path(credentials))
+        except OSError as error:  # also errors of ssl
+            # Without a certificate, each handshake of this context fails.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            flaw = visible(f"certificate and key cannot be used: {error}")
+            settings = replace(settings, listener_flaw=f"{flaw} [E-WORKER-TLS]")
+            log_line(f"mcpwrap-worker: other machines are refused: {settings.listener_flaw}")
+        sockets.append((one, context))
+    return sockets, settings
+
+
+def _tls(folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # its clients are mcpwrap's own, and HAProxy
-    folder = Path(credentials)
-    try:
-        context.load_cert_chain(folder / "certificate", folder / "key")
-    except OSError as error:  # also errors of ssl
-        address, port, *_ = listener.getsockname()
-        raise UsageError(
-            f"certificate and key cannot be used: {error}",
-            where=f"[worker], {address}:{port}",
-            fix="name the files of a certificate and of its key, and run `sudo mcpwrap apply`",
-            code="E-WORKER-TLS",
-        ) from error
+    context.load_cert_chain(folder / "certificate", folder / "key")
     return context
 
 
-async def _until_stopped(
-    sockets: Sequence[tuple[socket.socket, ssl.SSLContext | None]], settings: WorkerSettings
-) -> None:
+async def _until_stopped(sockets: Sockets, settings: WorkerSettings) -> None:
     received: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
@@ -81,7 +81,7 @@ async def _until_stopped(
 
 
 async def serve(
-    sockets: Sequence[tuple[socket.socket, ssl.SSLContext | None]],
+    sockets: Sockets,
     settings: WorkerSettings,
     received: asyncio.Queue[signal.Signals],
     notifier: Notifier,

@@ -31,8 +31,9 @@ class WorkerConnectionLimits(ConnectionLimits):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """Settings that tests replace."""
+    """Settings that tests replace, and why other machines are refused; "" if they are not."""
 
+    listener_flaw: str = ""
     configuration: Path = configuration.CONFIGURATION
     tokens: Path = Path(worker_file.TOKENS)
     panic: Path = PANIC
@@ -117,6 +118,7 @@ class WorkerState:
             {name: PoolRuns(pool.running, pool.queued) for name, pool in pools.items()},
             sum(pool.limits.at_once for pool in pools.values()),
             is_draining=self.is_draining,
+            listener_flaw=self._settings.listener_flaw,
         )
 
     def _before_change(self) -> None:

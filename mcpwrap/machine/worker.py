@@ -18,6 +18,7 @@ from mcpwrap.plan import paths, run_slots
 # off: the configuration needs no worker · ready: also if it starts at the first request
 State = Literal["off", "ready", "draining", "starting", "failed", "stopped"]
 _APPLY, _RESUME = "`sudo mcpwrap apply`", "`sudo mcpwrap resume`"
+TLS_FIX = f"restore the files; then `sudo systemctl restart {paths.WORKER_SERVICE}`"
 _RESTART = f"`sudo systemctl restart {paths.WORKER_UNIT}`; `journalctl -u mcpwrap-worker` shows why"
 
 
@@ -39,6 +40,7 @@ class ObservedWorker:
     fix: str = ""
     reopen: str = _APPLY  # what opens closed slots
     listen: str = ""  # ADDRESS:PORT for other machines
+    listener_flaw: str = ""  # why other machines are refused there
     pools: dict[str, PoolState]
 
 
@@ -58,13 +60,15 @@ def observe() -> ObservedWorker:
         state, status, fix = "stopped", "`mcpwrap panic` is in force", _RESUME
     text = shown[paths.WORKER_SERVICE]["StatusText"]
     reported = worker_status.parse(text) if state in {"ready", "draining"} else None
+    listener_flaw = "" if reported is None else reported.listener_flaw
     is_idle = shown[paths.WORKER_SERVICE]["ActiveState"] == "inactive"
     return ObservedWorker(
         state=state,
         status=status,
-        fix=fix,
+        fix=fix or (TLS_FIX if listener_flaw else ""),
         reopen=_RESUME if is_stopped else _APPLY,
         listen=configured.listen,
+        listener_flaw=listener_flaw,
         pools={
             name: PoolState(
                 slots=len(sockets),

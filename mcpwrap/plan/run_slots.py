@@ -60,6 +60,9 @@ def worker_drop_ins(config: Config) -> dict[str, str]:
         "FreeBind=yes",
     ]
     keys = [
+        "# Otherwise the worker would not start without these files, also not for this machine.",
+        "SetCredential=certificate:missing",
+        "SetCredential=key:missing",
         f"LoadCredential=certificate:{config.worker.certificate}",
         f"LoadCredential=key:{config.worker.key}",
     ]

@@ -51,14 +51,15 @@ def status(*, as_json: bool) -> int:
         state=found.state,
         status=found.status,
         fix=found.fix,
-        listen=found.listen,
+        listen="" if found.listener_flaw else found.listen,
         pools=runs_by_pool(found),
     )
     if as_json:
         print_json(row)
     else:
         _print(row)
-    is_good = found.state == "ready" and not any(pool.closed_slots for pool in row.pools.values())
+    is_good = found.state == "ready" and not found.listener_flaw
+    is_good = is_good and not any(pool.closed_slots for pool in row.pools.values())
     return EXIT_OK if is_good else EXIT_FAILED
 
 

@@ -37,7 +37,7 @@ def machine(config: Config) -> Iterator[Check]:
     if config.worker:
         yield _interpreter(config.worker)
         yield _limits(worker_file.LISTENER_POOL)
-        yield _certificate(config.worker)
+        yield _certificate(config.worker, found)
 
 
 def runs(server: Server, agent: str) -> Iterator[Check]:
@@ -100,11 +100,13 @@ def _interpreter(listener: WorkerListener) -> Check:
     return good(what, f"only root can change {listener.interpreter}")
 
 
-def _certificate(listener: WorkerListener) -> Check:
+def _certificate(listener: WorkerListener, found: ObservedWorker) -> Check:
+    """Check the files as they are now, and those that the worker has loaded."""
     what = "worker: TLS"
     if flaw := certificate_flaw(listener.certificate, listener.key):
-        fix = "restore the files; then `sudo systemctl restart mcpwrap-worker`"
-        return failed(what, f"{flaw} [E-WORKER-TLS]", fix)
+        return failed(what, f"{flaw} [E-WORKER-TLS]", worker.TLS_FIX)
+    if found.listener_flaw:
+        return failed(what, f"other machines are refused: {found.listener_flaw}", worker.TLS_FIX)
     return good(what, f"{listener.certificate} and its key can be used")
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from mcpwrap.as_worker.main import main, tls_for
+from mcpwrap.as_worker.main import main, with_tls
 from mcpwrap.as_worker.state import WorkerConnectionLimits, WorkerSettings
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
-from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.socket_activation import any_listening_sockets
 from tests.shared import pace
 from tests.unit.as_worker.world import POOL, Tls, running
@@ -39,26 +38,44 @@ def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trus
         b"".join(one.bytes() for one in certificate.cert_chain_pems)
     )
     (tmp_path / "key").write_bytes(certificate.private_key_pem.bytes())
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        own = WorkerSettings(loopback=listener.getsockname())
-        assert tls_for(listener, own, "") is None
-        context = tls_for(listener, WorkerSettings(), str(tmp_path))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as loopback,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
+        given = WorkerSettings(loopback=loopback.getsockname())
+        [(_, none), (_, context)], settings = with_tls([loopback, other], given, str(tmp_path))
+        assert (none, settings.listener_flaw) == (None, "")
         assert context is not None
         assert context.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
 @pytest.mark.parametrize("content", [None, "", "garbage"])
-def test_a_socket_for_other_machines_without_a_certificate_is_refused(
-    tmp_path: Path, content: str | None
+def test_without_a_certificate_other_machines_alone_are_refused(
+    tmp_path: Path, tls: Tls, content: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if content is not None:
         for name in ("certificate", "key"):
             (tmp_path / name).write_text(content)
     with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        pytest.raises(UsageError, match=r"cannot be used: .*E-WORKER-TLS"),
+        socket.create_server(("127.0.0.1", 0)) as loopback,
+        socket.create_server(("127.0.0.1", 0)) as other,
     ):
-        tls_for(listener, WorkerSettings(), str(tmp_path))
+        own = WorkerSettings(loopback=loopback.getsockname())
+        [(_, none), (_, server)], settings = with_tls([loopback, other], own, str(tmp_path))
+        assert none is None
+    assert server is not None
+    flaw = settings.listener_flaw
+    assert flaw.startswith("certificate and key cannot be used: ")
+    assert capfd.readouterr().err == f"mcpwrap-worker: other machines are refused: {flaw}\n"
+    with (
+        running(tmp_path, limits=ONE, tls=Tls(server, tls.client)) as world,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
+        world.health()
+    (tmp_path / "loopback").mkdir()
+    with running(tmp_path / "loopback", limits=ONE, listener_flaw=flaw) as world:
+        assert world.execute("1").json()["stdout"] == "1"
+        assert world.notifier.statuses[0].endswith(f"; other machines are refused: {flaw}")
 
 
 def test_other_machines_have_one_pool(tmp_path: Path, tls: Tls) -> None:

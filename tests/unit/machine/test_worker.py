@@ -126,6 +126,17 @@ def test_after_panic_the_fix_is_to_resume(monkeypatch: pytest.MonkeyPatch, sock:
     assert found.fix == found.reopen == "`sudo mcpwrap resume`"
 
 
+@pytest.mark.usefixtures("configured")
+def test_other_machines_that_are_refused_have_a_reason_and_a_fix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = shown(monkeypatch, text=f"{BUSY}; other machines are refused: no key")
+    assert (found.state, found.listener_flaw, found.fix) == ("ready", "no key", worker.TLS_FIX)
+    assert found.pools["python"].runs == PoolRuns(1, 2)
+    twin = shown(monkeypatch, text=BUSY)
+    assert (twin.state, twin.listener_flaw, twin.fix) == ("ready", "", "")
+
+
 def test_without_the_file_no_code_is_executed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -110,6 +110,8 @@ def test_the_worker_is_told_its_pools_and_where_to_listen() -> None:
     assert "ListenStream=10.0.0.5:9443\n" in socket
     assert "FreeBind=yes\n" in socket
     assert "LoadCredential=certificate:/etc/a.pem\nLoadCredential=key:/etc/a.key\n" in service
+    for name in ("certificate", "key"):  # without the file the worker starts nevertheless
+        assert f"SetCredential={name}:missing\n" in service
 
 
 def test_a_worker_for_this_machine_alone_has_no_other_socket() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -83,6 +84,16 @@ def test_the_text_has_state_fix_and_pools(monkeypatch: pytest.MonkeyPatch) -> No
 def test_slots_that_do_not_listen_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     have(monkeypatch, "ready", ("mcpwrap-job@py-0.socket",))
     assert run("status").return_value == 1
+
+
+def test_other_machines_that_are_refused_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    have(monkeypatch, "ready")
+    found = replace(worker.observe(), listener_flaw="no key", fix="restore it")
+    monkeypatch.setattr(worker, "observe", lambda: found)
+    done = run("status")
+    assert done.return_value == 1
+    assert done.stdout.splitlines()[1] == "  fix: restore it"
+    assert "listens" not in done.stdout
 
 
 @pytest.mark.parametrize(("verb", "signal"), [("drain", "SIGUSR1"), ("resume", "SIGUSR2")])

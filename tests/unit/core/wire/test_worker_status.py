@@ -34,6 +34,18 @@ def test_a_text_is_parsed_to_the_same_numbers(
     assert {name: found.of(name) for name in by_pool} == by_pool
 
 
+def test_the_reason_why_other_machines_are_refused_is_kept() -> None:
+    by_pool = {f"pool-{n:03}": PoolRuns(1, 1) for n in range(900)}
+    for pools in ({"python": PoolRuns(1, 0)}, by_pool):
+        flaw = "one; python 7 run, 7 wait; " + "x" * 1000
+        written = text(pools, 2, is_draining=False, listener_flaw=flaw)
+        assert len(written) < 4096
+        found = parse(written)
+        assert found is not None
+        assert found.listener_flaw == flaw[:500]
+        assert found.of("python") in (None, PoolRuns(1, 0))
+
+
 def test_a_long_list_is_cut_and_the_others_are_not_known() -> None:
     by_pool = {f"pool-{n:03}": PoolRuns(1, 1) for n in range(900)}
     written = text(by_pool, 1800, is_draining=False)

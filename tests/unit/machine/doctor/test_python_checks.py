@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -269,7 +270,9 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("a.pem", "locked.key", "the key has a password"),
     ],
 )
-def test_a_certificate_and_its_key(pem: Path, certificate: str, key: str, flaw: str) -> None:
+def test_a_certificate_and_its_key(
+    pem: Path, certificate: str, key: str, flaw: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = python_checks.certificate_flaw(str(pem / certificate), str(pem / key))
     assert flaw in found
     assert bool(found) == bool(flaw)
@@ -281,3 +284,8 @@ def test_a_certificate_and_its_key(pem: Path, certificate: str, key: str, flaw: 
     """
     tls = next(c for c in python_checks.machine(configured(text)) if c.what == "worker: TLS")
     assert tls.state == ("failed" if flaw else "good")
+    # The files are good again, and the worker was not restarted.
+    found_by_worker = replace(worker.observe(), listener_flaw="no key")
+    monkeypatch.setattr(worker, "observe", lambda: found_by_worker)
+    tls = next(c for c in python_checks.machine(configured(text)) if c.what == "worker: TLS")
+    assert (tls.state, tls.fix) == ("failed", worker.TLS_FIX)
