@@ -23,6 +23,7 @@ from tests.system.execution.one_worker import (
     state_of,
 )
 from tests.system.support import emptied, kill_at_syscall
+from tests.system.support.python_servers import PYTHON_SERVER, run_python
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = one_worker.plugged
@@ -198,6 +199,29 @@ def test_status_and_doctor_tell_a_worker_that_is_down(machine: Machine) -> None:
     machine.apply()
     assert pool(machine)["closed_slots"] == 0
     machine.as_root("mcpwrap doctor")
+
+
+@only_in_test_all("a variant of test_operate.py")
+@pytest.mark.parametrize("damage", [f"rm {KEY}", f": >{KEY}"], ids=["missing", "empty"])
+def test_a_key_that_cannot_be_used_keeps_only_other_machines_out(
+    machine: Machine, damage: str
+) -> None:
+    machine.configure(PYTHON_SERVER)
+    machine.apply()
+    enable(machine)
+    machine.announce("other machines are refused: certificate and key cannot be used")
+    restart = "systemctl restart mcpwrap-worker.service"
+    machine.as_root(f"cp {KEY} /root/kept.key; {damage}; {restart}")
+    assert run_python(machine, "6 * 7").value == "42"
+    assert reply(machine, "healthz")[0] == 0
+    found = state_of(machine, 1)
+    assert (found["state"], found["listen"]) == ("ready", "")
+    assert "[E-WORKER-TLS]" in found["status"]
+    checks = json.loads(machine.as_root("mcpwrap doctor --json", status=1).out)
+    assert [each["what"] for each in checks if each["state"] == "failed"] == ["worker: TLS"]
+    machine.as_root(f"mv /root/kept.key {KEY}; {restart}")  # the twin
+    assert execute(machine)[0] == 200
+    assert state_of(machine, 0)["listen"] == LISTEN
 
 
 PROGRAM = f"worker enable --stdin {LISTEN} {CERTIFICATE} {KEY}"
