@@ -113,7 +113,15 @@ class UvProgram:
             folder=folder,
             timeout_s=_COMPILE_S,
         )  # fmt: skip
-        if child_process.run(command, on_tick).is_timeout:
+        try:
+            result = child_process.run(command, on_tick)
+        except OSError as error:
+            raise PackageError(
+                f"{self._interpreter} cannot be started: {error.strerror}",
+                fix="the operator checks `python` of this server",
+                code="E-PACKAGE-INTERPRETER",
+            ) from error
+        if result.is_timeout:
             raise _timeout("compiling", _COMPILE_S)
 
     def _run(

@@ -20,11 +20,13 @@ def uv(tmp_path: Path) -> StandInUv:
     return StandInUv(tmp_path / "uv", "numpy", "pandas", "six")
 
 
-def environments(uv: StandInUv, **environ: str) -> PackageEnvironments:
+def environments(
+    uv: StandInUv, interpreter: str = sys.executable, **environ: str
+) -> PackageEnvironments:
     cache = uv.folder.parent / "cache"
     cache.mkdir(exist_ok=True)
     return PackageEnvironments(
-        cache, sys.executable, BOUND_BYTES, environ, uv_paths=["/no/such", str(uv.path)]
+        cache, interpreter, BOUND_BYTES, environ, uv_paths=["/no/such", str(uv.path)]
     )
 
 
@@ -233,6 +235,17 @@ def test_a_cache_that_cannot_be_written_is_an_error(uv: StandInUv) -> None:
     with pytest.raises(PackageError) as caught:
         ours.prepare(["numpy"], ignore)
     assert caught.value.code == "E-PACKAGE-CACHE"
+
+
+def test_an_interpreter_that_is_gone_is_named(uv: StandInUv, tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.symlink_to(sys.executable)
+    ours = environments(uv, str(python))
+    ours.prepare(["numpy"], ignore).close()
+    python.unlink()
+    with pytest.raises(PackageError, match=f"{python} cannot be started: No such file") as caught:
+        ours.prepare(["six"], ignore)
+    assert caught.value.code == "E-PACKAGE-INTERPRETER"
 
 
 def test_the_interpreter_is_known(uv: StandInUv) -> None:
