@@ -78,13 +78,13 @@ def description(environment: RunEnvironment) -> str:
 
 
 def _packages(environment: RunEnvironment) -> str:
-    listed = environment.version_by_package or environment.version_by_preinstalled
+    longest = max(map(len, (environment.version_by_package, environment.version_by_preinstalled)))
     names = _listed(environment.version_by_package) or ", ".join(environment.packages)
     names = ", ".join(
         part for part in (names, _listed(environment.version_by_preinstalled)) if part
     )
     there = f"Installed: the standard library{', ' if names else ''}{names}."
-    if len(listed) > _FEW:
+    if longest > _FEW:
         there += " importlib.metadata lists all."
     if environment.can_install:
         return (

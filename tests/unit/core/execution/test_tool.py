@@ -9,6 +9,8 @@ from mcpwrap.core.execution.tool import RunEnvironment
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 
 LIMITS = RunLimits()
+FORTY = {f"p{n:02}": "1" for n in range(40)}
+MANY = FORTY | {"p40": "1"}
 
 
 def described(**given: Any) -> str:
@@ -31,7 +33,10 @@ def test_the_first_sentence_is_about_state() -> None:
         ({"packages": ("pandas>=2",), "version_by_package": {"pandas": "2.2.3", "NumPy": "2.1"}},
          "Installed: the standard library, NumPy 2.1, pandas 2.2.3. No other"),
         ({"packages": ("a",), "version_by_preinstalled": {"six": "1.16"}}, "library, a, six 1.16."),
-        ({"version_by_preinstalled": {f"p{n:02}": "1" for n in range(41)}}, "p39 1. importlib"),
+        ({"version_by_preinstalled": MANY}, "p39 1. importlib.metadata lists all. No other"),
+        ({"version_by_preinstalled": FORTY}, "p39 1. No other"),
+        ({"version_by_package": MANY}, "p39 1. importlib.metadata lists all. No other"),
+        ({"version_by_package": {"a": "1"}, "version_by_preinstalled": MANY}, "p39 1. importlib"),
         ({"can_install": True}, "`packages` adds others for one call"),
         ({}, "Limits: 60 s, 512 MiB of memory, 100 % of one processor, 256 processes and threads,"),
         ({}, " code 64 KiB, output 256 KiB (head and tail are kept), `files` 8 MiB, 2 runs at"),
