@@ -112,7 +112,7 @@ def _invalid(problem: str) -> UsageError:
 
 def _environment(spec: PythonSpec, installer: PackageEnvironments) -> RunEnvironment:
     if spec.worker:  # its interpreter and its packages are not known here
-        return RunEnvironment(limits=spec.limits, python_version="")
+        return RunEnvironment(limits=spec.limits, python_version="", version_by_preinstalled=None)
     try:
         interpreter = installer.interpreter
     except McpwrapError as error:

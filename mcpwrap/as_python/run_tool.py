@@ -57,7 +57,7 @@ class RunTool:
             with self._packages(given, call) as packages:
                 call.report("waiting for the worker")
                 result = self.worker.execute(_request(given, inputs, packages.name), call)
-                names = (*packages.distributions, *self.environment.version_by_preinstalled)
+                installed = self._installed(packages)
         except ArgumentError as error:
             return tool_result.failure(f"{error}; {worker_errors.NOT_EXECUTED}"), []
         except McpwrapError as error:
@@ -76,7 +76,7 @@ class RunTool:
             is_later_call=is_later_call,
             names_in=frozenset(inputs),
             can_install=self.environment.can_install,
-            installed=names,
+            installed=installed,
         )
         return tool_result.success(result, out, _hint(given, result, run), revision), out
 
@@ -118,6 +118,11 @@ class RunTool:
                     )
             wanted = ()
         return self.installer.prepare((*configured, *wanted), call.report)
+
+    def _installed(self, packages: InstalledPackages) -> Mapping[str, str] | None:
+        """Return the versions of what a run has; None if they are not known here."""
+        preinstalled = self.environment.version_by_preinstalled
+        return None if preinstalled is None else {**preinstalled, **packages.distributions}
 
     def _kept(self, result: ExecuteResult) -> list[RunFile]:
         listed = [file for file in result.files if job_frames.is_file_name(file.name)]

@@ -58,7 +58,7 @@ class FinishedRun:
     is_later_call: bool = False  # not the first one of its session
     names_in: Collection[str] = ()  # the files in /in
     can_install: bool = False
-    installed: Collection[str] = ()  # names of distributions
+    installed: Collection[str] | None = ()  # names of distributions; None: not known here
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ def _missing_module(failure: _Failure) -> str:
 
 
 def _there(run: FinishedRun) -> str:
+    if run.installed is None:
+        return "importlib.metadata lists what is installed"
     names = sorted(run.installed, key=str.lower)
     if not names:
         return "there is the standard library alone"

@@ -14,6 +14,7 @@ from mcpwrap.core.wire.execution.worker_file import RunLimits
 NAME = "run_python"
 _FEW = 40  # more names than that are not listed: the description is in each prompt of the model
 
+_NO_OTHERS = "No other packages can be added."
 _DESCRIPTION = """\
 Every call starts empty; carry files by `files`: no variables, imports or files of earlier calls.
 Runs Python{version} code as a script (main.py), in an account of its own without network: fetch \
@@ -35,7 +36,8 @@ class RunEnvironment:
     python_version: str  # "" if it is not known here, as with a worker on another machine
     packages: tuple[str, ...] = ()  # the configured requirements
     version_by_package: Mapping[str, str] = field(default_factory=dict)  # resolved from them
-    version_by_preinstalled: Mapping[str, str] = field(default_factory=dict)  # the interpreter's
+    # Those of the interpreter; None: it is on another machine, and not known here.
+    version_by_preinstalled: Mapping[str, str] | None = field(default_factory=dict)
     can_install: bool = False  # calls may name further packages
 
 
@@ -78,11 +80,15 @@ def description(environment: RunEnvironment) -> str:
 
 
 def _packages(environment: RunEnvironment) -> str:
-    longest = max(map(len, (environment.version_by_package, environment.version_by_preinstalled)))
+    preinstalled = environment.version_by_preinstalled
+    if preinstalled is None:
+        return (
+            "Installed: the standard library, and packages of another machine's interpreter, which "
+            f"importlib.metadata lists. {_NO_OTHERS}"
+        )
+    longest = max(map(len, (environment.version_by_package, preinstalled)))
     names = _listed(environment.version_by_package) or ", ".join(environment.packages)
-    names = ", ".join(
-        part for part in (names, _listed(environment.version_by_preinstalled)) if part
-    )
+    names = ", ".join(part for part in (names, _listed(preinstalled)) if part)
     there = f"Installed: the standard library{', ' if names else ''}{names}."
     if longest > _FEW:
         there += " importlib.metadata lists all."
@@ -91,7 +97,7 @@ def _packages(environment: RunEnvironment) -> str:
             f"{there} `packages` adds others for one call, from wheels; so does a block of script "
             "metadata (PEP 723)."
         )
-    return f"{there} No other packages can be added."
+    return f"{there} {_NO_OTHERS}"
 
 
 def _listed(version_by_name: Mapping[str, str]) -> str:

@@ -66,7 +66,9 @@ def test_a_worker_on_another_machine_needs_no_interpreter_here(tmp_path: Path) -
         MCPWRAP_PYTHON=json.dumps(spec),
     )
     assert done.returncode == 0
-    assert "Runs Python code" in json.loads(done.stdout)["result"]["tools"][0]["description"]
+    description = json.loads(done.stdout)["result"]["tools"][0]["description"]
+    assert "Runs Python code" in description
+    assert "packages of another machine's interpreter" in description
 
 
 @pytest.mark.parametrize(

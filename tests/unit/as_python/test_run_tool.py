@@ -19,6 +19,7 @@ CAN_INSTALL = RunEnvironment(
     limits=LIMITS, python_version="3.11.2", packages=("numpy",), can_install=True
 )
 CANNOT_INSTALL = RunEnvironment(limits=LIMITS, python_version="3.11.2", packages=("numpy>=1",))
+ELSEWHERE = RunEnvironment(limits=LIMITS, python_version="", version_by_preinstalled=None)
 SCRIPT = '# /// script\n# dependencies = ["{}"]\n# ///\nprint(1)'
 NEW_SCRIPT = '# /// script\n# requires-python = "{}"\n# ///\nprint(1)'
 NO_INPUT = "EOFError: EOF when reading a line\n"
@@ -146,6 +147,14 @@ def test_a_hint_names_what_is_installed(tmp_path: Path) -> None:
     with world(tmp_path, environment=CANNOT_INSTALL, installer=installer) as here:
         here.worker.will(failure)
         assert here.agent.call()["structuredContent"]["hint"].endswith("there are numpy")
+
+
+def test_a_hint_does_not_guess_what_another_machine_has(tmp_path: Path) -> None:
+    failure = worker.result(exit_code=1, stderr="ModuleNotFoundError: No module named 'cv2'\n")
+    with world(tmp_path, environment=ELSEWHERE) as here:
+        here.worker.will(failure)
+        hint = here.agent.call()["structuredContent"]["hint"]
+        assert hint.endswith("importlib.metadata lists what is installed")
 
 
 def test_packages_that_cannot_be_installed_are_a_tool_error(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ def hint(last_line: str, **run: Any) -> str:
          "runs of this server cannot add packages; there is the standard library alone"),
         ("ModuleNotFoundError: No module named 'cv2'", {"installed": ("six", "Attrs")},
          "there are Attrs, six"),
+        ("ModuleNotFoundError: No module named 'cv2'", {"installed": None},
+         "cannot add packages; importlib.metadata lists what is installed"),
         ("ModuleNotFoundError: No module named 'cv2'", {"installed": MANY}, "p29 and 2 more"),
         ("ModuleNotFoundError: No module named 'tkinter'", {"can_install": True},
          "tkinter is not part of this Python, and no package provides it"),

@@ -37,6 +37,8 @@ def test_the_first_sentence_is_about_state() -> None:
         ({"version_by_preinstalled": FORTY}, "p39 1. No other"),
         ({"version_by_package": MANY}, "p39 1. importlib.metadata lists all. No other"),
         ({"version_by_package": {"a": "1"}, "version_by_preinstalled": MANY}, "p39 1. importlib"),
+        ({"version_by_preinstalled": None},
+         "packages of another machine's interpreter, which importlib.metadata lists. No other"),
         ({"can_install": True}, "`packages` adds others for one call"),
         ({}, "Limits: 60 s, 512 MiB of memory, 100 % of one processor, 256 processes and threads,"),
         ({}, " code 64 KiB, output 256 KiB (head and tail are kept), `files` 8 MiB, 2 runs at"),
