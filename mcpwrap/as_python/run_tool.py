@@ -4,8 +4,8 @@ Nothing here executes code: packages are resolved by `packages/`, and the worker
 """
 
 import base64
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -101,23 +101,20 @@ class RunTool:
             )
         return content
 
-    def _packages(
-        self, given: RunArguments, call: CallInProgress
-    ) -> AbstractContextManager[InstalledPackages]:
+    @contextmanager
+    def _packages(self, given: RunArguments, call: CallInProgress) -> Iterator[InstalledPackages]:
+        """Hold the packages of a run: what it requires is installed, or there already."""
         configured, metadata = self.environment.packages, script_metadata.read(given.code)
-        if version := self.environment.python_version:
+        version = self.environment.python_version
+        if version:
             requirements.expect_python(metadata.requires_python, version)
         wanted = (*metadata.dependencies, *given.packages)
-        if not self.environment.can_install:
-            known = {each.name for each in requirements.merge(configured)}
-            for each in requirements.merge(wanted):
-                if each.name not in known:
-                    raise ArgumentError(
-                        f"{each.name} cannot be added: runs of this server have only what the "
-                        "tool's description lists"
-                    )
-            wanted = ()
-        return self.installer.prepare((*configured, *wanted), call.report)
+        if self.environment.can_install:
+            configured, wanted = (*configured, *wanted), ()
+        required = set(requirements.merge(wanted)) - set(requirements.merge(configured))
+        with self.installer.prepare(configured, call.report) as packages:
+            requirements.expect_installed(required, self._installed(packages), version)
+            yield packages
 
     def _installed(self, packages: InstalledPackages) -> Mapping[str, str] | None:
         """Return the versions of what a run has; None if they are not known here."""

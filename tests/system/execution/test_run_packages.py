@@ -251,8 +251,11 @@ def test_without_an_index_or_uv_there_is_the_standard_library(machine: Machine) 
         has_argument = "packages" in tool["inputSchema"]["properties"]
         return can_add, has_argument, more.text if more.is_error else more.value
 
-    refusal = "bed-base cannot be added: runs of this server have only what the tool's description "
-    refusal += f"lists{NOT_EXECUTED}"
+    refusal = (
+        "bed-base is not installed, and runs of this server cannot add packages "
+        "[E-PACKAGE-NOT-INSTALLED]\nleave the requirement out, and use what the tool's description "
+        f"lists{NOT_EXECUTED}"
+    )
     assert answers("plain") == (False, False, refusal)
     assert answers("python") == (True, True, "1")
     machine.as_root("mv /usr/local/bin/uv /root/uv")

@@ -259,9 +259,9 @@ REFUSED: dict[str, dict[str, Any]] = {  # the error, and the arguments
     "`timeout` must be a whole number of seconds": {"code": "1", "timeout": "soon"},
     "'../a' in `files` cannot be a name in /in": {"code": "1", "files": {"../a": ""}},
     "a `base64` in `files` is not valid base64": {"code": "1", "files": {"a": {"base64": "?"}}},
-    "requests cannot be added: runs of this server have only": {
+    "nosuch is not installed, and runs of this server cannot": {
         "code": "1",
-        "packages": ["requests"],
+        "packages": ["nosuch"],
     },
 }
 

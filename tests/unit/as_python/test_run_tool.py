@@ -18,7 +18,12 @@ NAME = "a" * 64
 CAN_INSTALL = RunEnvironment(
     limits=LIMITS, python_version="3.11.2", packages=("numpy",), can_install=True
 )
-CANNOT_INSTALL = RunEnvironment(limits=LIMITS, python_version="3.11.2", packages=("numpy>=1",))
+CANNOT_INSTALL = RunEnvironment(
+    limits=LIMITS,
+    python_version="3.11.2",
+    packages=("numpy>=1",),
+    version_by_preinstalled={"NumPy": "0.9", "PyYAML": "6.0.1"},
+)
 ELSEWHERE = RunEnvironment(limits=LIMITS, python_version="", version_by_preinstalled=None)
 SCRIPT = '# /// script\n# dependencies = ["{}"]\n# ///\nprint(1)'
 NEW_SCRIPT = '# /// script\n# requires-python = "{}"\n# ///\nprint(1)'
@@ -96,10 +101,10 @@ def test_a_later_call_learns_that_it_starts_empty(tmp_path: Path) -> None:
         ({"code": "x" * 1001}, "1001 bytes, and 1000 is the limit"),
         ({"code": "1", "verbose": True}, "'verbose' is not an argument"),
         ({"code": "1", "files": {"a": "run://" + "0" * 32 + "/a"}}, "names no file"),
-        ({"code": "1", "packages": ["pandas"]}, "pandas cannot be added"),
+        ({"code": "1", "packages": ["pandas"]}, "pandas is not installed, and runs of this server"),
         ({"code": "1", "packages": ["x"] * 65}, "65 packages are required; the limit is 64"),
         ({"code": "1", "packages": ["x" * 257]}, "is longer than 256 characters"),
-        ({"code": SCRIPT.format("pandas")}, "pandas cannot be added"),
+        ({"code": SCRIPT.format("pandas")}, "pandas is not installed"),
         ({"code": SCRIPT.format("x @ file:///etc")}, "no requirement needs"),
         ({"code": NEW_SCRIPT.format(">=3.14")}, "Python >=3.14, and runs have Python 3.11.2"),
     ],
@@ -128,11 +133,38 @@ def test_packages_of_configuration_script_and_argument_are_prepared(tmp_path: Pa
         assert not installer.packages.is_held
 
 
-def test_a_configured_package_may_be_named_where_none_can_be_added(tmp_path: Path) -> None:
-    with world(tmp_path, environment=CANNOT_INSTALL) as here:
-        here.worker.will(worker.result())
-        assert here.agent.call(SCRIPT.format("NumPy"))["isError"] is False
-        assert here.installer.wanted == [("numpy>=1",)]
+@pytest.mark.parametrize(
+    ("requirement", "refusal"),
+    [
+        ("NumPy", ""),
+        ("numpy>=1", ""),
+        ("numpy==1.0", ""),  # of the configuration, which hides that of the interpreter
+        ("pyyaml>=6", ""),
+        ("numpy>=2", "numpy 1.0 is installed, not numpy>=2, and runs of this server cannot add"),
+        ("pyyaml<6", "pyyaml 6.0.1 is installed, not pyyaml<6"),
+        ("pandas", "pandas is not installed"),
+    ],
+)
+def test_what_is_installed_may_be_required_where_nothing_can_be_added(
+    tmp_path: Path, requirement: str, refusal: str
+) -> None:
+    installer = Installer(Installed(NAME, {"numpy": "1.0"}))
+    with world(tmp_path, environment=CANNOT_INSTALL, installer=installer) as here:
+        here.worker.will(worker.result(), worker.result())
+        for given in ({"code": SCRIPT.format(requirement)}, {"packages": [requirement]}):
+            result = here.agent.call(**given)
+            assert result["isError"] is bool(refusal)
+            assert refusal in text_of(result)
+            assert not installer.packages.is_held
+        assert installer.wanted == [("numpy>=1",)] * 2
+        assert len(here.worker.requests) == (0 if refusal else 2)
+
+
+def test_what_another_machine_has_cannot_be_required(tmp_path: Path) -> None:
+    with world(tmp_path, environment=ELSEWHERE) as here:
+        text = text_of(here.agent.call(packages=["numpy"]))
+        assert text.startswith("whether numpy is installed is not known here, and runs of this")
+        assert here.worker.requests == []
 
 
 def test_a_script_may_require_the_python_that_runs_have(tmp_path: Path) -> None:
@@ -146,7 +178,9 @@ def test_a_hint_names_what_is_installed(tmp_path: Path) -> None:
     failure = worker.result(exit_code=1, stderr="ModuleNotFoundError: No module named 'cv2'\n")
     with world(tmp_path, environment=CANNOT_INSTALL, installer=installer) as here:
         here.worker.will(failure)
-        assert here.agent.call()["structuredContent"]["hint"].endswith("there are numpy")
+        assert here.agent.call()["structuredContent"]["hint"].endswith(
+            "there are NumPy, numpy, PyYAML"
+        )
 
 
 def test_a_hint_does_not_guess_what_another_machine_has(tmp_path: Path) -> None:

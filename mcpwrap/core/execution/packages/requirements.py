@@ -8,14 +8,15 @@ Source: PEP 508 (grammar), PEP 503 (normalised names), PEP 440 (versions).
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from packaging.markers import InvalidMarker
+from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as ParsedRequirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.text.sanitise import one_line
@@ -113,6 +114,68 @@ def expect_python(requires_python: str, version: str) -> None:
             fix=f"write code for Python {version}; the operator chooses the interpreter",
             code="E-PACKAGE-PYTHON",
         )
+
+
+def expect_installed(
+    required: Iterable[PackageRequirement],
+    version_by_name: Mapping[str, str] | None,
+    python_version: str,
+) -> None:
+    """Check requirements against what runs have, where nothing can be added.
+
+    `version_by_name` is None where this is not known.
+
+    Raises:
+        PackageError: one is not satisfied, or it cannot be decided.
+    """
+    installed: dict[str, str] = {
+        canonicalize_name(name): version for name, version in (version_by_name or {}).items()
+    }
+    for requirement in sorted(required):
+        if version_by_name is None:
+            why = f"whether {requirement.name} is installed is not known here"
+        else:
+            why = _lack(requirement, installed.get(requirement.name), python_version)
+        if why:
+            raise PackageError(
+                f"{why}, and runs of this server cannot add packages",
+                fix="leave the requirement out, and use what the tool's description lists",
+                code="E-PACKAGE-NOT-INSTALLED",
+            )
+
+
+def _lack(requirement: PackageRequirement, version: str | None, python_version: str) -> str:
+    """Return why this version, or none, does not satisfy a requirement; "" if it does."""
+    name = requirement.name
+    try:
+        if not _applies(requirement.marker, python_version):
+            return ""
+    except (KeyError, ValueError):  # it compares what has no order, or names what only locks have
+        return f"the marker of {name} cannot be evaluated"
+    if version is None:
+        return f"{name} is not installed"
+    if requirement.extras:  # what they require is not in the list of what is installed
+        return f"{name} is installed, perhaps without [{','.join(requirement.extras)}]"
+    if not _is_in(requirement.specifiers, version):
+        return f"{name} {one_line(version)} is installed, not {name}{requirement.specifiers}"
+    return ""
+
+
+def _applies(marker: str, python_version: str) -> bool:
+    """Evaluate a marker. The platform is that of this process, which is on the same machine."""
+    minor = ".".join(python_version.split(".")[:2])
+    environment = {"python_version": minor, "python_full_version": python_version}
+    return not marker or Marker(marker).evaluate(environment)
+
+
+def _is_in(specifiers: str, version: str) -> bool:
+    """Return whether a version is accepted. One that is not of PEP 440 satisfies no specifier."""
+    if not specifiers:
+        return True
+    try:
+        return SpecifierSet(specifiers).contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return False
 
 
 def _refusal(untrusted: str, why: str) -> PackageError:

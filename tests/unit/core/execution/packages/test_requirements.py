@@ -123,5 +123,47 @@ def test_the_interpreter_meets_requires_python(required: str, is_met: bool) -> N
     assert caught.value.code == "E-PACKAGE-PYTHON"
 
 
+@pytest.mark.parametrize(
+    ("required", "why"),
+    [
+        ("numpy", ""),
+        ("NumPy~=2.0", ""),
+        ("ruamel.yaml", ""),
+        ("torch==2.1", ""),  # any local version of it
+        ("six>=1.16", ""),  # a pre-release is what is there
+        ("odd", ""),
+        ("pandas", "pandas is not installed"),
+        ("numpy<2", "numpy 2.1 is installed, not numpy<2"),
+        ("odd>=0", "odd 1-of-us is installed, not odd>=0"),
+        ("numpy[dev]", "numpy is installed, perhaps without [dev]"),
+        ("pandas ; python_version < '3.11'", ""),
+        ("pandas ; python_version == '3.11'", "pandas is not installed"),
+        ("numpy ; python_full_version == '3.11.2'", ""),
+        ("pandas ; extra == 'dev'", ""),  # nothing asks for it
+        ("numpy ; python_version ~= 'x'", "the marker of numpy cannot be evaluated"),
+        ("numpy ; 'x' in extras", "the marker of numpy cannot be evaluated"),
+    ],
+)
+def test_requirements_are_compared_with_what_is_installed(required: str, why: str) -> None:
+    installed = {
+        "NumPy": "2.1", "ruamel.yaml": "0.17", "torch": "2.1+cpu", "six": "1.17rc1",
+        "odd": "1-of-us",
+    }  # fmt: skip
+    given = requirements.merge(["numpy", required])
+    if not why:
+        requirements.expect_installed(given, installed, "3.11.2")
+        return
+    with pytest.raises(PackageError) as caught:
+        requirements.expect_installed(given, installed, "3.11.2")
+    assert caught.value.problem == f"{why}, and runs of this server cannot add packages"
+    assert caught.value.code == "E-PACKAGE-NOT-INSTALLED"
+
+
+def test_nothing_can_be_required_of_what_is_not_known() -> None:
+    requirements.expect_installed((), None, "")
+    with pytest.raises(PackageError, match="whether numpy is installed is not known here"):
+        requirements.expect_installed(requirements.merge(["numpy"]), None, "")
+
+
 def test_a_pre_release_of_the_interpreter_counts() -> None:
     requirements.expect_python(">=3.14", "3.14.1rc1")
