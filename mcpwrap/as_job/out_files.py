@@ -45,6 +45,11 @@ def collect(folder: str) -> Iterator[FileFromRun]:
         os.close(folder_fd)
 
 
+def count_entries(folder: str) -> int:
+    """Return the number of files, folders and all else in this folder."""
+    return len(os.listdir(folder))
+
+
 def read_value(path: str) -> bytes | None:
     """Return the value of the last expression, in UTF-8 of at most `MAX_VALUE_BYTES`."""
     file = _read(path, None, job_frames.MAX_VALUE_BYTES)

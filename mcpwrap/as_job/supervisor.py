@@ -216,6 +216,7 @@ def _report(
         "cpu_ms": usage.cpu_ms,
         "peak_memory_bytes": usage.peak_memory_bytes(),
         "files": listed,
+        "left_out": out_files.count_entries(folders.files_out) - len(listed),
     }
     frames.put(job_frames.END, json.dumps(end).encode())
     frames.flush()

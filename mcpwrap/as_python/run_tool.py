@@ -72,7 +72,7 @@ class RunTool:
             stderr=result.stderr,
             exit_code=result.exit_code,
             has_value=result.value is not None,
-            has_files=bool(out),
+            has_files=bool(out) or result.left_out > 0,
             is_later_call=is_later_call,
             names_in=frozenset(inputs),
             can_install=self.environment.can_install,
@@ -179,6 +179,8 @@ def _hint(given: RunArguments, result: ExecuteResult, run: FinishedRun) -> str:
             f"the timeout of {given.lowered_from_s} s was lowered to {given.timeout_s} s "
             "(runs.seconds)"
         )
+    if result.left_out:
+        parts.append(hints.of_left_out(result.left_out))
     # An error that names a limit has its own advice.
     if result.error is None and (hint := hints.hint_of(run)):
         parts.append(hint)

@@ -169,6 +169,7 @@ def _result(run: SlotRun, outcome: RunOutcome, label: RunLabel, elapsed_s: float
         killed=outcome.killed,
         value=frames.value,
         files=frames.out_files(),
+        left_out=0 if end is None else end.left_out,
         ending=outcome.ending,
         peak_memory_bytes=0 if end is None else end.peak_memory_bytes,
         cpu_ms=0 if end is None else end.cpu_ms,

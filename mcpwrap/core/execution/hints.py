@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from posixpath import basename
 
+from mcpwrap.core.wire.execution import job_frames
+
 EMPTY = "no output; print() or end with an expression"
 _MAX_STDERR_CHARS = 16_384  # of the end; a traceback ends with its reason
 # Import names whose distribution has another name. Sources: the documentation of each.
@@ -74,6 +76,14 @@ def hint_of(run: FinishedRun) -> str:
         return "" if run.stdout or run.stderr or run.has_value or run.has_files else EMPTY
     failure = _failure(run)
     return next((hint for rule in _RULES if (hint := rule(failure))), "")
+
+
+def of_left_out(count: int) -> str:
+    """Return the hint for entries of /out that do not come back."""
+    return (
+        f"left out of /out: {count}, as only {job_frames.MAX_FILES_OUT} regular files come back, "
+        "and no folders, links or names with a leading dot: write one archive"
+    )
 
 
 def _failure(run: FinishedRun) -> _Failure:

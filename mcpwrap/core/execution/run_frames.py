@@ -160,8 +160,8 @@ class RunFrames:
         for name, data in self._content_by_name.items():
             if size_by_name.get(name) != len(data):
                 raise FrameError("a file that the last frame does not list with this size")
-        numbers = (end.duration_ms, end.cpu_ms, end.peak_memory_bytes, *size_by_name.values())
-        if max(numbers) > _MAX_NUMBER:
+        numbers = (end.duration_ms, end.cpu_ms, end.peak_memory_bytes, end.left_out)
+        if max(*numbers, *size_by_name.values()) > _MAX_NUMBER:
             raise FrameError("the last frame has a number that is too large")
         self.end = end
 

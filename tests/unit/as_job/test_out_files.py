@@ -57,6 +57,7 @@ def test_the_number_of_files_has_a_limit(tmp_path: Path) -> None:
     for number in range(job_frames.MAX_FILES_OUT + 1):
         (tmp_path / f"{number:02}").touch()
     assert len(collected(tmp_path)) == job_frames.MAX_FILES_OUT
+    assert out_files.count_entries(str(tmp_path)) == job_frames.MAX_FILES_OUT + 1
 
 
 def test_a_value_is_read(tmp_path: Path) -> None:

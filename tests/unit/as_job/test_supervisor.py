@@ -108,6 +108,7 @@ print(open("{root}/in/data").read(), os.getcwd(), sys.argv, os.environ["USER"])
 print("error", file=sys.stderr)
 open("{root}/out/result.txt", "w").write("written")
 os.symlink("/etc/passwd", "{root}/out/link")
+os.mkdir("{root}/out/.hidden")
 6 * 7
 """
     received = run(root, code, files={"data": base64.b64encode(b"given").decode()})
@@ -116,6 +117,7 @@ os.symlink("/etc/passwd", "{root}/out/link")
     assert (received.stderr, received.value) == (b"error\n", b"42")
     assert received.files == {"result.txt": b"written"}
     assert received.end.files == (ListedFile(name="result.txt", size=7),)
+    assert received.end.left_out == 2
 
 
 def test_a_run_that_takes_too_long_shows_its_stacks(root: Path) -> None:

@@ -85,6 +85,18 @@ def test_a_lowered_timeout_and_an_empty_result_are_said(tmp_path: Path) -> None:
         assert here.worker.requests[0]["timeout"] == 60
 
 
+@pytest.mark.parametrize("error", [None, "timeout: …"])
+def test_files_that_do_not_come_back_are_counted(tmp_path: Path, error: str | None) -> None:
+    with world(tmp_path) as here:
+        here.worker.will(worker.result(stdout="", left_out=3, error=error))
+        assert here.agent.call()["structuredContent"]["hint"] == (
+            "left out of /out: 3, as only 32 regular files come back, and no folders, links or "
+            "names with a leading dot: write one archive"
+        )
+        here.worker.will(worker.result(left_out=0))
+        assert "hint" not in here.agent.call()["structuredContent"]
+
+
 def test_a_later_call_learns_that_it_starts_empty(tmp_path: Path) -> None:
     failure = worker.result(exit_code=1, stderr="NameError: name 'df' is not defined\n")
     with world(tmp_path) as here:

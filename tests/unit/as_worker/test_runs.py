@@ -68,7 +68,7 @@ def test_a_run_returns_what_its_frames_have(tmp_path: Path) -> None:
         job.send(FILE, b"a.txt\0\xff")
         job.send(VALUE, b"7")
         listed = [{"name": "a.txt", "size": 1}, {"name": "b.bin", "size": 10**9}]
-        job.end(status=3, cpu_ms=2, peak_memory_bytes=4096, files=listed)
+        job.end(status=3, cpu_ms=2, peak_memory_bytes=4096, files=listed, left_out=5)
 
     with running(tmp_path, play) as world:
         answer = world.execute()
@@ -88,6 +88,7 @@ def test_a_run_returns_what_its_frames_have(tmp_path: Path) -> None:
             {"name": "a.txt", "size": 1, "data": "/w=="},
             {"name": "b.bin", "size": 10**9, "data": None},
         ],
+        "left_out": 5,
         "ending": "exit",
         "peak_memory_bytes": 4096,
         "cpu_ms": 2,

@@ -59,6 +59,7 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     killed: bool  # the run was ended by a limit
     value: str | None = None  # repr of the last expression
     files: tuple[OutFile, ...] = ()
+    left_out: Annotated[int, msgspec.Meta(ge=0)] = 0  # entries of /out that `files` has not
     ending: Ending = "exit"
     peak_memory_bytes: int = 0  # 0 if the kernel does not report it
     cpu_ms: int = 0
@@ -116,4 +117,5 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cpu_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
     peak_memory_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
     files: Annotated[tuple[ListedFile, ...], msgspec.Meta(max_length=job_frames.MAX_FILES_OUT)] = ()
+    left_out: Annotated[int, msgspec.Meta(ge=0)] = 0  # entries of /out that `files` has not
     why: Annotated[str, msgspec.Meta(max_length=1000)] = ""  # of `start`: what failed

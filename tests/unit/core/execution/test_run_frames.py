@@ -125,6 +125,8 @@ def test_output_is_cut_and_a_flood_is_noticed() -> None:
         ([end(more=1)], "not what it should be"),
         ([end(why="x" * 1001)], "not what it should be"),
         ([end(duration_ms=2**53 + 1)], "a number that is too large"),
+        ([end(left_out=2**53 + 1)], "a number that is too large"),
+        ([end(left_out=-1)], "not what it should be"),
         ([end(("a", 2**60))], "a number that is too large"),
         ([frame(END, b"")], "not what it should be"),
         ([frame(END, b"[" * 60_000)], "not what it should be"),
