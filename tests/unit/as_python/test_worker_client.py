@@ -151,6 +151,11 @@ def test_progress_lines_and_unknown_lines_precede_the_result() -> None:
     assert isinstance(found, ExecuteResult)
 
 
+def test_a_newer_worker_may_report_more() -> None:
+    found, _ = outcome(worker.result(of_a_later_version=1))
+    assert isinstance(found, ExecuteResult)
+
+
 def test_no_worker_is_an_error() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen

@@ -13,7 +13,7 @@ each change of state and every second of the run, `Progress`, and at last `{"res
          serve the request
 
 A reply of 400 and above is `{"error": TEXT}`; the code was not executed, except for 500 with
-`"executed": true`.
+`"executed": true`. Unknown fields of replies are ignored: a worker may be newer than the server.
 """
 
 from typing import Annotated, Literal
@@ -39,7 +39,7 @@ class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     packages: Annotated[str, msgspec.Meta(pattern=PACKAGES_NAME)] = ""
 
 
-class OutFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OutFile(msgspec.Struct, frozen=True, kw_only=True):
     """File of /out. `data` is base64; None if the file was too long to be kept."""
 
     name: str
@@ -47,7 +47,7 @@ class OutFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     data: str | None = None
 
 
-class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a run."""
 
     stdout: str
@@ -67,7 +67,7 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     timeout: int = 0  # seconds that were in force
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """State of a request that is queued or runs."""
 
     state: Literal["queued", "running"]
