@@ -20,8 +20,9 @@ from mcpwrap.core.wire.execution.worker_file import RunLimits
 _RECENT_BYTES = 1000  # of output, for a progress line
 # Of output that the supervisor has read before it noticed the flood.
 _FLOOD_SLACK_BYTES = 1024**2
-# As faulthandler writes it, at a timeout or a crash: a traceback has `line N, in NAME`.
-_RUNNER_FRAME = re.compile(r'(?m)^  File ".*/mcpwrap/as_job/runner\.py", line \d+ in .*\n')
+# As faulthandler writes it, at a timeout or a crash: a traceback has `line N, in NAME`. No part can
+# match in two ways: the code writes this text, and a slow match would hold up the runs of others.
+_RUNNER_FRAME = re.compile(r'(?m)^  File "[^"\n]*/mcpwrap/as_job/runner\.py", line \d+ in [^\n]*\n')
 _MAX_NUMBER = 2**53  # that each JSON parser reads exactly
 _MAX_BYTES_BY_KIND = {
     job_frames.STDOUT: 1024**2,  # more than a pipe holds
@@ -163,6 +164,8 @@ class RunFrames:
         numbers = (end.duration_ms, end.cpu_ms, end.peak_memory_bytes, end.left_out)
         if max(*numbers, *size_by_name.values()) > _MAX_NUMBER:
             raise FrameError("the last frame has a number that is too large")
+        if end.ending == "start" and (self._output_bytes or self.value is not None or end.files):
+            raise FrameError("output of a run that was not started")
         self.end = end
 
 

@@ -64,6 +64,15 @@ def test_stacks_end_with_the_code_s_own_frames(written: str, shown: str) -> None
     assert fed(frame(STDERR, written.encode())).stderr_text() == shown
 
 
+def test_text_that_is_almost_a_stack_is_read_once() -> None:
+    """A search that tried each part with each other would take an hour."""
+    text = '  File "' + '/mcpwrap/as_job/runner.py", line 1 in ' * 100_000
+    frames = RunFrames(RunLimits(output_bytes=4 * MIB))
+    for begin in range(0, len(text), MIB):
+        frames.feed(frame(STDERR, text[begin : begin + MIB].encode()))
+    assert frames.stderr_text() == text
+
+
 def test_pieces_may_end_anywhere() -> None:
     whole = frame(STDOUT, b"abc") + frame(FILE, b"f\0\0\xff") + end(("f", 2))
     frames = fed(*(bytes([one]) for one in whole))
@@ -126,6 +135,9 @@ def test_output_is_cut_and_a_flood_is_noticed() -> None:
         ([end(why="x" * 1001)], "not what it should be"),
         ([end(duration_ms=2**53 + 1)], "a number that is too large"),
         ([end(left_out=2**53 + 1)], "a number that is too large"),
+        ([frame(STDOUT, b"x"), end(ending="start")], "not started"),
+        ([frame(VALUE, b"x"), end(ending="start")], "not started"),
+        ([frame(FILE, b"a\0x"), end(("a", 1), ending="start")], "not started"),
         ([end(left_out=-1)], "not what it should be"),
         ([end(("a", 2**60))], "a number that is too large"),
         ([frame(END, b"")], "not what it should be"),
