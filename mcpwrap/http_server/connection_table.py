@@ -31,6 +31,10 @@ class _Connection:
     timer: asyncio.TimerHandle | None = None  # aborts the connection
     is_busy: bool = False
 
+    def is_closed(self) -> bool:
+        """Return whether it has no descriptor any more."""
+        return self.socket.fileno() == -1
+
 
 class ConnectionTable:
     """Connections from accept(2) to their end, by protocol; a busy one is not evicted."""
@@ -43,7 +47,8 @@ class ConnectionTable:
     def count(self) -> int:
         """Return the number of connections."""
         for protocol, connection in list(self._connections.items()):
-            if connection.transport is not None and connection.transport.is_closing():
+            # One that closes counts: until its client lets it, it has a descriptor.
+            if connection.is_closed():
                 self.abort(protocol)
         return len(self._connections)
 
@@ -75,6 +80,9 @@ class ConnectionTable:
         connection: socket.socket,
         tls: ssl.SSLContext | None,
     ) -> None:
+        if protocol not in self._connections:  # evicted before its handshake began
+            connection.close()
+            return
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
@@ -84,8 +92,8 @@ class ConnectionTable:
             return
         if protocol in self._connections:
             self._connections[protocol].transport = transport
-        else:
-            _abort(transport)
+        elif connection.fileno() != -1:
+            transport.abort()
 
     def busy(self, protocol: RequestHandler, cut_off_in_s: float | None = None) -> None:
         """Keep a connection while a request is handled; without a time, for as long as it takes."""
@@ -117,13 +125,14 @@ class ConnectionTable:
             return
         if connection.timer is not None:
             connection.timer.cancel()
+        if connection.is_closed():
+            return  # Python 3.11 raises for a TLS connection that has ended
         if connection.transport is not None:
-            _abort(connection.transport)
-        else:
-            # asyncio has a transport already, and returns it after the handshake. Whatever state
-            # that is in, it reads the end of the connection, fails, and `_connect` closes.
-            with suppress(OSError):
-                connection.socket.shutdown(socket.SHUT_RDWR)
+            connection.transport.abort()
+        # asyncio has a transport already while it does the handshake, and returns it later; and one
+        # of TLS that closes ignores abort(). Both read the end of the connection now, and close it.
+        with suppress(OSError):
+            connection.socket.shutdown(socket.SHUT_RDWR)
 
     def abort_oldest(self) -> None:
         """Abort the connection that was changed before all others, busy or not."""
@@ -133,8 +142,3 @@ class ConnectionTable:
         """Abort every connection."""
         for protocol in list(self._connections):
             self.abort(protocol)
-
-
-def _abort(transport: asyncio.Transport) -> None:
-    if not transport.is_closing():  # Python 3.11 raises for a TLS connection that has ended
-        transport.abort()

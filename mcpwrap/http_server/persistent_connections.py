@@ -1,5 +1,6 @@
 """Persistent connections of an HTTP server: accept loop, and timeouts between the requests."""
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
@@ -29,7 +30,8 @@ class ConnectionLimits:
 class PersistentConnections:
     """Connection table, and accept loop on a socket that PID 1 created.
 
-    A client that closes its connection, or only its sending half, cancels its request at once.
+    A client that closes its connection, or only its sending half, cancels its request at once. A
+    handler sends a large response itself: after its return the connection can be evicted.
     """
 
     def __init__(
@@ -80,6 +82,9 @@ class PersistentConnections:
                 await begun
             else:
                 spawn(begun)  # a silent client must not delay the others
+                # accept(2) does not yield while connections wait, and what was evicted is closed by
+                # the loop: without a pause, a flood would take all descriptors.
+                await asyncio.sleep(0)
 
     def _turn_away(self, connection: socket.socket) -> None:
         """Close a connection for which there is no room."""

@@ -12,6 +12,7 @@ from mcpwrap.http_server.connection_table import ConnectionTable, accepted
 from tests.shared import pace
 
 LONG_S = 3600.0
+MORE_THAN_BUFFERS_HOLD = 32 * 1024**2
 Protocol = web.RequestHandler
 
 
@@ -27,12 +28,13 @@ class Clients:
         self._server = web.Server(_respond)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: dict[Protocol, socket.socket] = {}
+        self.connections: dict[Protocol, socket.socket] = {}  # the ends of the server
 
     async def begin(self) -> tuple[Protocol, Awaitable[None]]:
         protocol = self._server()
         address = self._listener.getsockname()
         self._sockets[protocol] = socket.create_connection(address, timeout=pace.WAIT_S)
-        connection = await accepted(self._listener)
+        self.connections[protocol] = connection = await accepted(self._listener)
         return protocol, self.table.begin(protocol, connection, LONG_S)
 
     async def connect(self) -> Protocol:
@@ -48,6 +50,10 @@ class Clients:
             received = await asyncio.to_thread(self._sockets[protocol].recv, 4096)
         assert received.startswith(b"HTTP/1.1 200 ") or not received
         return bool(received)
+
+    def read_all(self, protocol: Protocol) -> None:
+        while self._sockets[protocol].recv(1024**2):
+            pass
 
     def close(self) -> None:
         for one in (*self._sockets.values(), self._listener):
@@ -122,5 +128,26 @@ def test_a_connection_can_be_evicted_before_its_handshake(*, is_evicted: bool) -
         await handshake
         assert clients.table.count == (0 if is_evicted else 1)
         assert await clients.is_served(protocol) != is_evicted
+
+    play(story, limit=1)
+
+
+@pytest.mark.parametrize("is_evicted", [True, False])
+def test_a_connection_that_closes_counts_until_it_is_closed(*, is_evicted: bool) -> None:
+    """Its client decides when, unless it is evicted: it has not read what was sent to it."""
+
+    async def story(clients: Clients) -> None:
+        protocol = await clients.connect()
+        assert protocol.transport is not None
+        protocol.transport.write(b"x" * MORE_THAN_BUFFERS_HOLD)
+        protocol.transport.close()
+        assert clients.table.count == 1
+        if is_evicted:
+            assert clients.table.has_room()
+        else:
+            await asyncio.to_thread(clients.read_all, protocol)
+        connection = clients.connections[protocol]
+        await asyncio.to_thread(pace.until, lambda: connection.fileno() == -1)
+        assert clients.table.count == 0
 
     play(story, limit=1)
