@@ -144,9 +144,10 @@ def expected_output(kind: str, number: int) -> tuple[str, dict[str, int]]:
 
 def overlaps(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the pairs of runs that had one account at the same time, by their own clocks."""
-    seen = [notes(each) for each in outcomes if each.get("run")]
+    seen = [(each["run"], notes(each)) for each in outcomes if each.get("run")]
     # One that was killed by a run of the same account may have noted nothing.
-    noted = sorted((each for each in seen if "began_s" in each), key=lambda it: it["began_s"])
+    told = (found for run, found in seen if found or run["ending"] == "exit")
+    noted = sorted(told, key=lambda it: it["began_s"])
     found = []
     for uid in {each["uid"] for each in noted}:
         mine = [each for each in noted if each["uid"] == uid]

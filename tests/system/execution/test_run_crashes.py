@@ -52,6 +52,8 @@ def begin_of(outcome: Outcome, outcomes: list[Outcome]) -> float:
 
     A server that is killed after its answer is missed by the next call of that agent.
     """
+    if cause_of(outcome) != "server":
+        return float(outcome["sent_s"])
     before = (outcome["agent"], outcome["call"] - 1)
     sent_s = {(each["agent"], each["call"]): each["sent_s"] for each in outcomes}
     begin_s: float = sent_s[before] if before in sent_s else outcome["sent_s"]
