@@ -121,11 +121,15 @@ def start(
     `confine` is called in the child, last before execve(2).
 
     Raises:
-        RunStartError: the interpreter cannot be executed, or the kernel refused a restriction.
+        RunStartError: no process can be started, the interpreter cannot be executed, or the kernel
+            refused a restriction.
     """
     (go_read, go), (stdout, stdout_write) = os.pipe(), os.pipe()
     (stderr, stderr_write), (error, error_write) = os.pipe(), os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as problem:  # EAGAIN: other processes of the UID; ENOMEM
+        raise RunStartError(f"no process can be started: {problem.strerror}") from problem
     if pid == 0:
         os.close(go)
         child_fds = _ChildFds(go_read, stdout_write, stderr_write, error_write)

@@ -1,6 +1,8 @@
 """First process of a run: its environment and its files."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,12 @@ def test_a_file_or_folder_that_is_missing_is_named(
 ) -> None:
     with pytest.raises(RunStartError, match=why):
         run_process.prepare(request(**changed), SlotFolders(str(tmp_path)))
+
+
+def test_a_kernel_without_processes_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", fork)
+    with pytest.raises(RunStartError, match="no process can be started: Resource temporarily"):
+        run_process.start(["/usr/bin/true"], {}, "/", lambda: None)
