@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from tests.system.bed.machine import Machine
+from tests.system.support.python_servers import LIMITED
 
 UNIT = "mcpwrap-job@.service"
 _OVERRIDE = f"/etc/systemd/system/{UNIT}"
 _DROP_INS = tuple(
-    f"/etc/systemd/system/mcpwrap-job@python-{number}.service.d/10-mcpwrap.conf"
+    f"/etc/systemd/system/mcpwrap-job@{server}-{number}.service.d/10-mcpwrap.conf"
+    for server in ("python", LIMITED)
     for number in range(2)
 )
 _INSTALLED = "/usr/lib/mcpwrap/mcpwrap"

@@ -11,14 +11,14 @@ from tests.system.bed.machine import Machine
 from tests.system.execution import attempts, runs
 from tests.system.guest import run_excess
 from tests.system.support import python_servers
-from tests.system.support.python_servers import RunResult, run_all
+from tests.system.support.python_servers import LIMITED, RunResult, run_all
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = python_servers.with_python  # 10 s, 256 MiB, 64 tasks, 256 KiB of output
 pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 
 MEMORY, OUTPUT = 256 << 20, 256 << 10
-OOM = "mcpwrap-job@python.*: A process of this unit has been killed by the OOM killer"
+OOM = f"mcpwrap-job@{LIMITED}.*: A process of this unit has been killed by the OOM killer"
 SUPERVISOR_BYTES = 32 << 20
 SUPERVISOR = "/usr/lib/mcpwrap/mcpwrap-job"
 # The function of guest/run_excess.py and its arguments, the timeout in seconds, the ending, and the
@@ -48,16 +48,21 @@ def code_of(*call: Any) -> str:
     return attempts.calling(run_excess, "with_uid", *call)
 
 
+def executed(machine: Machine, calls: list[dict[str, Any]]) -> list[RunResult]:
+    """Make these calls one after the other in one session of the server for limits."""
+    return run_all(machine, calls, server=LIMITED)
+
+
 def called(machine: Machine, *calls: tuple[Any, ...]) -> Iterator[Any]:
     """Call functions of guest/run_excess.py, one in each run; yield their results."""
-    for result in run_all(machine, [{"code": code_of(*call)} for call in calls]):
+    for result in executed(machine, [{"code": code_of(*call)} for call in calls]):
         assert (result.exit_code, result.error) == (0, None), result
         yield json.loads(result.stdout)[0]
 
 
 def await_no_process(machine: Machine) -> None:
     """Wait until no account of a run slot has a process but supervisors that wait."""
-    users = ",".join(f"mcpj-python-{number}" for number in range(2))
+    users = ",".join(f"mcpj-{server}-{slot}" for server in ("python", LIMITED) for slot in range(2))
     look = f"ps -o args= -u {users} | grep -v {SUPERVISOR} || true"
     pace.until(lambda: not machine.look(look))
 
@@ -79,7 +84,7 @@ def test_a_run_that_takes_too_much_is_ended_and_told_why(
         {"code": code_of(*function), "timeout": timeout_s}
         for function, timeout_s, _, _ in ended.values()
     ]
-    results = run_all(machine, [*calls, {"code": "print('the next one')"}])
+    results = executed(machine, [*calls, {"code": "print('the next one')"}])
     slowness = pace.promised(1.0)
     for (what, row), result in zip(ended.items(), results, strict=False):
         assert (what, result.ending, result.error[: len(row[3])]) == (what, *row[2:]), result
@@ -96,7 +101,7 @@ def test_a_run_below_its_limits_is_left_alone(machine: Machine) -> None:
     """The twin: most of what it may have."""
     processes, memory = called(machine, ("start", 50), ("hoard", 180))
     assert (processes, memory) == (51, 180)
-    (flooded,) = run_all(machine, [{"code": code_of("flood", [1, 2], "\n", 120)}])
+    (flooded,) = executed(machine, [{"code": code_of("flood", [1, 2], "\n", 120)}])
     assert (flooded.ending, flooded.truncated, flooded.error) == ("exit", False, None)
     assert len(flooded.stdout) + len(flooded.stderr) > 240 << 10
 
@@ -126,7 +131,7 @@ def test_a_run_fills_no_disk(machine: Machine) -> None:
 @OTHER_WAYS
 def test_no_process_of_a_run_outlives_it(machine: Machine) -> None:
     """By setsid, double fork, as a sibling, hidden, or with its output: its end is the end."""
-    result, after = run_all(
+    result, after = executed(
         machine, [{"code": code_of("leave_processes")}, {"code": code_of("traces")}]
     )
     assert (result.ending, json.loads(result.stdout)[0]) == ("exit", 5)
@@ -138,7 +143,7 @@ def test_no_process_of_a_run_outlives_it(machine: Machine) -> None:
 def test_a_run_finds_nothing_of_the_run_before(machine: Machine) -> None:
     """In each of the two slots: a run leaves all that it can, and the next one looks for it."""
     calls = ["leave_traces", "leave_traces", "traces", "traces"]
-    results = run_all(machine, [{"code": code_of(function)} for function in calls])
+    results = executed(machine, [{"code": code_of(function)} for function in calls])
     *left, (first, first_uid), (second, second_uid) = [json.loads(r.stdout) for r in results]
     assert [len(found) for found, _ in left] == [len(run_excess.FOLDERS) + 4] * 2  # the twin
     assert (first, second) == ([], [])

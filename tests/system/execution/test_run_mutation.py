@@ -13,7 +13,7 @@ from tests.system.execution.mutants import Patch
 from tests.system.execution.worker_calls import executed
 from tests.system.guest import run_excess
 from tests.system.support import python_servers
-from tests.system.support.python_servers import run_all, run_python
+from tests.system.support.python_servers import LIMITED, run_all, run_python
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = python_servers.with_python
@@ -209,10 +209,10 @@ def test_a_run_that_stops_its_supervisor_is_ended(machine: Machine) -> None:
 
 
 # ------------------------------------------------------------------------------ limits and the end
-def of_excess(machine: Machine, *calls: tuple[Any, ...]) -> list[Any]:
+def of_excess(machine: Machine, *calls: tuple[Any, ...], server: str = "python") -> list[Any]:
     """Call functions of guest/run_excess.py, one in each run; return their results."""
     codes = [attempts.calling(run_excess, *call) for call in calls]
-    results = run_all(machine, [{"code": code} for code in codes])
+    results = run_all(machine, [{"code": code} for code in codes], server=server)
     return [json.loads(result.stdout) if not result.error else result.error for result in results]
 
 
@@ -220,12 +220,12 @@ def of_excess(machine: Machine, *calls: tuple[Any, ...]) -> list[Any]:
 def test_two_limits_bound_the_tasks_of_a_run(machine: Machine) -> None:
     """The second is for machines that do not count tasks by control group."""
     with mutants.without(machine, "LimitNPROC="):
-        assert of_excess(machine, ("start", 100)) == [max(runs.TASKS)]
+        assert of_excess(machine, ("start", 100), server=LIMITED) == [max(runs.TASKS)]
     with mutants.without(machine, "TasksMax="):
-        (processes,) = of_excess(machine, ("start", 100))
+        (processes,) = of_excess(machine, ("start", 100), server=LIMITED)
         assert processes in runs.TASKS
     with mutants.without(machine, "TasksMax=", "LimitNPROC="):
-        assert of_excess(machine, ("start", 100)) == [101]
+        assert of_excess(machine, ("start", 100), server=LIMITED) == [101]
 
 
 def test_a_limit_bounds_the_memory_of_a_run(machine: Machine) -> None:

@@ -14,6 +14,10 @@ python = "/usr/bin/python3"
 [mcp_servers.python.mcpwrap]
 runs = { seconds = 10, memory = "256M", tasks = 64 }
 """
+# For runs that take all processes that their UID may have: the kernel counts them over all machines
+# of the host, whose servers called `python` have the same UIDs.
+LIMITED = "limited"
+LIMITED_SERVER = PYTHON_SERVER.replace("mcp_servers.python", f"mcp_servers.{LIMITED}")
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,10 @@ def run_all(
 
 @contextmanager
 def with_python(suite: str) -> Iterator[Machine]:
-    """Boot a machine with a Python server, and an agent called alice."""
+    """Boot a machine with two Python servers, and an agent called alice."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.add_person("mallory")
-        machine.configure(PYTHON_SERVER)
+        machine.configure(PYTHON_SERVER + LIMITED_SERVER)
         machine.apply()
         yield machine
