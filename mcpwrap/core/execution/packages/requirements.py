@@ -133,32 +133,37 @@ def expect_installed(
     }
     for requirement in sorted(required):
         if version_by_name is None:
-            why = f"whether {requirement.name} is installed is not known here"
-        else:
-            why = _lack(requirement, installed.get(requirement.name), python_version)
-        if why:
             raise PackageError(
-                f"{why}, and runs of this server cannot add packages",
-                fix="leave the requirement out, and use what the tool's description lists",
+                f"whether {requirement.name} is installed is not known here, and runs of this "
+                "server cannot add packages",
+                fix="leave the requirement out; importlib.metadata lists what is installed",
                 code="E-PACKAGE-NOT-INSTALLED",
             )
+        _expect_met(requirement, installed.get(requirement.name), python_version)
 
 
-def _lack(requirement: PackageRequirement, version: str | None, python_version: str) -> str:
-    """Return why this version, or none, does not satisfy a requirement; "" if it does."""
+def _expect_met(requirement: PackageRequirement, version: str | None, python_version: str) -> None:
+    """Check a requirement against the installed version; None is not installed."""
     name = requirement.name
     try:
         if not _applies(requirement.marker, python_version):
-            return ""
+            return
     except (KeyError, ValueError):  # it compares what has no order, or names what only locks have
-        return f"the marker of {name} cannot be evaluated"
-    if version is None:
-        return f"{name} is not installed"
-    if requirement.extras:  # what they require is not in the list of what is installed
-        return f"{name} is installed, perhaps without [{','.join(requirement.extras)}]"
-    if not _is_in(requirement.specifiers, version):
-        return f"{name} {one_line(version)} is installed, not {name}{requirement.specifiers}"
-    return ""
+        why = f"the marker of {name} cannot be evaluated"
+    else:
+        if version is None:
+            why = f"{name} is not installed"
+        elif requirement.extras:  # what they require is not in the list of what is installed
+            why = f"{name} is installed, perhaps without [{','.join(requirement.extras)}]"
+        elif not _is_in(requirement.specifiers, version):
+            why = f"{name} {one_line(version)} is installed, not {name}{requirement.specifiers}"
+        else:
+            return
+    raise PackageError(
+        f"{why}, and runs of this server cannot add packages",
+        fix="leave the requirement out, and use what the tool's description lists",
+        code="E-PACKAGE-NOT-INSTALLED",
+    )
 
 
 def _applies(marker: str, python_version: str) -> bool:

@@ -161,8 +161,11 @@ def test_requirements_are_compared_with_what_is_installed(required: str, why: st
 
 def test_nothing_can_be_required_of_what_is_not_known() -> None:
     requirements.expect_installed((), None, "")
-    with pytest.raises(PackageError, match="whether numpy is installed is not known here"):
+    with pytest.raises(PackageError) as caught:
         requirements.expect_installed(requirements.merge(["numpy"]), None, "")
+    assert "whether numpy is installed is not known here" in caught.value.problem
+    assert caught.value.code == "E-PACKAGE-NOT-INSTALLED"
+    assert "description" not in caught.value.fix  # of the tool, which lists nothing then
 
 
 def test_a_pre_release_of_the_interpreter_counts() -> None:
