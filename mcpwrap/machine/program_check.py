@@ -48,7 +48,7 @@ def changeable_by_worker(listener: WorkerListener, look: ExecutableScan) -> Find
 
 def missing(server: Server) -> list[str]:
     """Return a line for each missing program without which a server does not start."""
-    first = _launches(server)[:1]  # not uv, without which runs have the standard library
+    first = _launches(server)[:1]  # not uv, without which runs have the interpreter's packages
     return [line for launch in first for line in ExecutableScan().missing(launch)]
 
 

@@ -35,8 +35,8 @@ OnProgress = Callable[[str], None]
 class PreparedEnvironment:
     """Environment that is held against eviction until it is closed.
 
-    `name` is 64 hexadecimal digits, or "" for the standard library alone. `distributions` is the
-    version of each distribution in it.
+    `name` is 64 hexadecimal digits, or "" if no packages are added to those of the interpreter.
+    `distributions` is the version of each distribution in it.
     """
 
     name: str = ""
