@@ -15,7 +15,7 @@ from typing import Any
 
 from mcpwrap.as_worker.application import WorkerApplication
 from mcpwrap.as_worker.state import WorkerSettings, WorkerState
-from mcpwrap.core.text.sanitise import visible
+from mcpwrap.core.wire.execution.worker_file import CERTIFICATE, KEY, NO_CREDENTIAL
 from mcpwrap.http_server.persistent_connections import PersistentConnections
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
@@ -56,11 +56,10 @@ def with_tls(
             continue
         try:
             context = _tls(Path(credentials))
-        except OSError as error:  # also errors of ssl
+        except OSError:  # also errors of ssl
             # Without a certificate, each handshake of this context fails.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            flaw = visible(f"certificate and key cannot be used: {error}")
-            settings = replace(settings, listener_flaw=f"{flaw} [E-WORKER-TLS]")
+            settings = replace(settings, listener_flaw=_flaw(Path(credentials)))
             log_line(f"mcpwrap-worker: other machines are refused: {settings.listener_flaw}")
         sockets.append((one, context))
     return sockets, settings
@@ -69,8 +68,23 @@ def with_tls(
 def _tls(folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # its clients are mcpwrap's own, and HAProxy
-    context.load_cert_chain(folder / "certificate", folder / "key")
+    context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
     return context
+
+
+def _flaw(folder: Path) -> str:
+    """Return why certificate and key cannot be used: texts of OpenSSL do not name the file."""
+    files = " and ".join(name for name in (CERTIFICATE, KEY) if _is_absent(folder / name))
+    if files:
+        return f"a file that [worker] names is missing: {files} [E-WORKER-TLS]"
+    return "what [worker] names is not a PEM certificate with its key [E-WORKER-TLS]"
+
+
+def _is_absent(credential: Path) -> bool:
+    try:
+        return credential.read_bytes() == NO_CREDENTIAL.encode()
+    except OSError:
+        return True  # systemd did not provide it
 
 
 async def _until_stopped(sockets: Sockets, settings: WorkerSettings) -> None:

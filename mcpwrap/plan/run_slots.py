@@ -4,7 +4,14 @@ from mcpwrap.config.model import Config, Python
 from mcpwrap.core.names import account_of, slot_name
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.execution import job_frames, worker_file
-from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, MIB, RunLimits
+from mcpwrap.core.wire.execution.worker_file import (
+    CERTIFICATE,
+    KEY,
+    LISTENER_POOL,
+    MIB,
+    NO_CREDENTIAL,
+    RunLimits,
+)
 from mcpwrap.plan import paths
 
 _SUPERVISOR_TASKS = 1
@@ -61,10 +68,9 @@ def worker_drop_ins(config: Config) -> dict[str, str]:
     ]
     keys = [
         "# Otherwise the worker would not start without these files, also not for this machine.",
-        "SetCredential=certificate:missing",
-        "SetCredential=key:missing",
-        f"LoadCredential=certificate:{config.worker.certificate}",
-        f"LoadCredential=key:{config.worker.key}",
+        *(f"SetCredential={name}:{NO_CREDENTIAL}" for name in (CERTIFICATE, KEY)),
+        f"LoadCredential={CERTIFICATE}:{config.worker.certificate}",
+        f"LoadCredential={KEY}:{config.worker.key}",
     ]
     reason = "# For Python servers of other machines, by TLS."
     return {

@@ -1,6 +1,7 @@
 """`mcpwrap worker`: a machine executes code for others, by TLS and with a token, until it stops."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -202,21 +203,28 @@ def test_status_and_doctor_tell_a_worker_that_is_down(machine: Machine) -> None:
 
 
 @only_in_test_all("a variant of test_operate.py")
-@pytest.mark.parametrize("damage", [f"rm {KEY}", f": >{KEY}"], ids=["missing", "empty"])
+@pytest.mark.parametrize(
+    ("damage", "flaw"),
+    [
+        (f"rm {KEY}", "a file that [worker] names is missing: key"),
+        (f": >{KEY}", "what [worker] names is not a PEM certificate with its key"),
+    ],
+    ids=["missing", "empty"],
+)
 def test_a_key_that_cannot_be_used_keeps_only_other_machines_out(
-    machine: Machine, damage: str
+    machine: Machine, damage: str, flaw: str
 ) -> None:
     machine.configure(PYTHON_SERVER)
     machine.apply()
     enable(machine)
-    machine.announce("other machines are refused: certificate and key cannot be used")
+    machine.announce(re.escape(f"other machines are refused: {flaw} [E-WORKER-TLS]"))
     restart = "systemctl restart mcpwrap-worker.service"
     machine.as_root(f"cp {KEY} /root/kept.key; {damage}; {restart}")
     assert run_python(machine, "6 * 7").value == "42"
     assert reply(machine, "healthz")[0] == 0
     found = state_of(machine, 1)
     assert (found["state"], found["listen"]) == ("ready", "")
-    assert "[E-WORKER-TLS]" in found["status"]
+    assert f"{flaw} [E-WORKER-TLS]" in found["status"]
     checks = json.loads(machine.as_root("mcpwrap doctor --json", status=1).out)
     assert [each["what"] for each in checks if each["state"] == "failed"] == ["worker: TLS"]
     machine.as_root(f"mv /root/kept.key {KEY}; {restart}")  # the twin

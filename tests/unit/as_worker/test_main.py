@@ -32,12 +32,16 @@ def tls(authority: trustme.CA) -> Tls:
     return Tls(server, client)
 
 
-def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trustme.CA) -> None:
+def write_credentials(folder: Path, authority: trustme.CA) -> None:
     certificate = authority.issue_cert("127.0.0.1")
-    (tmp_path / "certificate").write_bytes(
+    (folder / "certificate").write_bytes(
         b"".join(one.bytes() for one in certificate.cert_chain_pems)
     )
-    (tmp_path / "key").write_bytes(certificate.private_key_pem.bytes())
+    (folder / "key").write_bytes(certificate.private_key_pem.bytes())
+
+
+def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trustme.CA) -> None:
+    write_credentials(tmp_path, authority)
     with (
         socket.create_server(("127.0.0.1", 0)) as loopback,
         socket.create_server(("127.0.0.1", 0)) as other,
@@ -49,7 +53,38 @@ def test_the_socket_on_loopback_alone_has_no_tls(tmp_path: Path, authority: trus
         assert context.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
-@pytest.mark.parametrize("content", [None, "", "garbage"])
+NOT_PEM = "what [worker] names is not a PEM certificate with its key"
+
+
+@pytest.mark.parametrize(
+    ("content_by_name", "flaw"),
+    [
+        ({}, ""),  # the twin
+        # What systemd sets where the file does not exist.
+        ({"certificate": "missing"}, "a file that [worker] names is missing: certificate"),
+        ({"key": "missing"}, "a file that [worker] names is missing: key"),
+        (
+            {"certificate": "missing", "key": "missing"},
+            "a file that [worker] names is missing: certificate and key",
+        ),
+        ({"certificate": ""}, NOT_PEM),
+        ({"key": ""}, NOT_PEM),
+        ({"key": "garbage"}, NOT_PEM),
+        ({"key": "missing\n"}, NOT_PEM),  # a file of this content exists
+    ],
+)
+def test_the_reason_names_the_missing_file(
+    tmp_path: Path, authority: trustme.CA, content_by_name: dict[str, str], flaw: str
+) -> None:
+    write_credentials(tmp_path, authority)
+    for name, content in content_by_name.items():
+        (tmp_path / name).write_text(content)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        _, settings = with_tls([other], WorkerSettings(), str(tmp_path))
+    assert settings.listener_flaw == (f"{flaw} [E-WORKER-TLS]" if flaw else "")
+
+
+@pytest.mark.parametrize("content", [None, "", "missing"])
 def test_without_a_certificate_other_machines_alone_are_refused(
     tmp_path: Path, tls: Tls, content: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,7 +100,7 @@ def test_without_a_certificate_other_machines_alone_are_refused(
         assert none is None
     assert server is not None
     flaw = settings.listener_flaw
-    assert flaw.startswith("certificate and key cannot be used: ")
+    assert flaw.endswith(" [E-WORKER-TLS]")
     assert capfd.readouterr().err == f"mcpwrap-worker: other machines are refused: {flaw}\n"
     with (
         running(tmp_path, limits=ONE, tls=Tls(server, tls.client)) as world,

@@ -13,6 +13,8 @@ PORT = 52200
 TOKENS = "/var/lib/mcpwrap/worker"
 JOB_SOCKETS = "/run/mcpwrap/job"  # `POOL-N.sock` is the socket of slot N of a pool
 LISTENER_POOL = "worker"  # the pool of `[worker]`; no Python server has this name
+# Systemd credentials of the worker, and their content where the file does not exist.
+CERTIFICATE, KEY, NO_CREDENTIAL = "certificate", "key", "missing"
 QUEUED_PER_SLOT = 4  # requests that wait for a slot; more are answered with 429
 
 
