@@ -34,7 +34,6 @@ OUR_KEYS = (
     "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
     "relay", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
-_OUR_PYTHON_KEYS = (*OUR_KEYS, *python_server.OUR_KEYS)
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 APPROVALS_KEYS = ("same_uid", "webhook")
 
@@ -131,13 +130,15 @@ def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[App
 
 def _worker(top: TomlTableReader, others: list[WorkerListener]) -> list[WorkerListener]:
     """Return this file's `[worker]`, if any; only one file may have one."""
-    if not top.has_table("worker"):
+    if top.has_text("worker"):
         top.refuse(
             "worker",
             "is a table here, for other machines",
             'write `worker = "https://…"` in [mcp_servers.NAME.mcpwrap] of a Python server',
             code="E-CONFIG-TYPE",
         )
+    if not top.has_table("worker"):
+        top.table("worker")  # notes what else it is
         return []
     table = top.table("worker")
     found = python_server.listener(table)
@@ -251,7 +252,7 @@ def _server(name: str, reader: TomlTableReader) -> Server:
         idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits"), persistent),
     )
-    ours.finish(_OUR_PYTHON_KEYS if isinstance(runs, Python) else OUR_KEYS)
+    ours.finish(_our_keys(runs))
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
@@ -286,16 +287,32 @@ def _runs(
             code="E-CONFIG-COMMAND-OR-URL",
         )
     runs: Local | RemoteServer | Python
+    known: tuple[str, ...]
     if "url" in kinds:
-        runs = remote_server.read(reader, ours)
-        reader.finish(remote_server.REMOTE_KEYS, OUR_KEYS)
+        runs, known = remote_server.read(reader, ours), remote_server.REMOTE_KEYS
     elif "python" in kinds:
-        runs = python_server.read(name, reader, ours)
-        reader.finish(python_server.PYTHON_KEYS, _OUR_PYTHON_KEYS)
+        runs, known = python_server.read(name, reader, ours), python_server.PYTHON_KEYS
     else:
-        runs = local_program.read(reader)
-        reader.finish(local_program.LOCAL_KEYS, OUR_KEYS)
+        runs, known = local_program.read(reader), local_program.LOCAL_KEYS
+    reader.finish(known, _our_keys(runs))
     return runs
+
+
+def _our_keys(runs: Local | RemoteServer | Python) -> tuple[str, ...]:
+    """Return the keys of the sub-table `mcpwrap` that this kind of server does not refuse."""
+    match runs:
+        case RemoteServer():
+            return _without(remote_server.NOT_OUR_KEYS)
+        case Python():
+            return (*_without((*python_server.NOT_OUR_KEYS, "oauth")), *python_server.OUR_KEYS)
+        case Local():
+            return _without(("oauth",))
+        case _:
+            assert_never(runs)
+
+
+def _without(refused: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(key for key in OUR_KEYS if key not in refused)
 
 
 def _cache(runs: Local | RemoteServer | Python, ours: TomlTableReader) -> bool:

@@ -13,6 +13,8 @@ from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 
 PYTHON_KEYS = ("python", "mcpwrap")
 OUR_KEYS = ("packages", "worker", "worker_ca", "runs")
+# Keys of the sub-table `mcpwrap` that only another program could use.
+NOT_OUR_KEYS = (*local_program.OUR_KEYS, "transparent", "relay")
 WORKER_KEYS = ("listen", "python", "certificate", "key", "runs")
 RUN_KEYS = ("memory", "cpu", "tasks", "seconds", "at_once", "code", "output")
 MAX_SECONDS = 3600
@@ -61,9 +63,7 @@ def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
     """Note settings that only another program could use."""
-    for key in local_program.changed_settings(
-        server, (*local_program.OUR_KEYS, "transparent", "relay")
-    ):
+    for key in local_program.changed_settings(server, NOT_OUR_KEYS):
         ours.note(key, _NO_PROGRAM, "remove it", code="E-PYTHON-PROGRAM-SETTING")
     if isinstance(server.runs, Python) and server.runs.packages and not server.egress:
         ours.note(

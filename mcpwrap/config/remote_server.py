@@ -10,6 +10,9 @@ from mcpwrap.core.wire.server_files import OAuth
 
 OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
+# Keys of the sub-table `mcpwrap` that only a program on this machine could use.
+_PROGRAM_KEYS = (*local_program.OUR_KEYS, "direct", "cache")
+NOT_OUR_KEYS = (*_PROGRAM_KEYS, "transparent")
 MAX_HEADERS = 64
 
 _NO_PROGRAM = "is for a program, and a server with `url` does not run one"
@@ -124,7 +127,7 @@ def reached(remote: RemoteServer) -> tuple[Destination, ...]:
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
     """Note settings that only a program on this machine could use."""
-    for key in local_program.changed_settings(server, (*local_program.OUR_KEYS, "direct", "cache")):
+    for key in local_program.changed_settings(server, _PROGRAM_KEYS):
         ours.note(key, _NO_PROGRAM, "remove it", code="E-REMOTE-PROGRAM-SETTING")
     if server.transparent:
         ours.note(

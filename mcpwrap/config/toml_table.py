@@ -34,6 +34,10 @@ class TomlTableReader:
         """Return whether the table has a table at the key and it was not read yet."""
         return isinstance(self._table.get(key), dict)
 
+    def has_text(self, key: str) -> bool:
+        """Return whether the table has a text at the key and it was not read yet."""
+        return isinstance(self._table.get(key), str)
+
     def note(self, key: str, problem: str, fix: str, *, code: str) -> None:
         """Add a problem at `key` of this table."""
         self._problems.append(Problem(self._file, self._name, key, problem, fix, code=code))

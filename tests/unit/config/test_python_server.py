@@ -218,6 +218,7 @@ def test_settings_of_python_servers_are_no_settings_of_others() -> None:
         (f"{HEAD}worker = {URL}", "no such setting", "move it to [mcp_servers.py.mcpwrap]"),
         (f"{HEAD}limits = {{ tasks = 9 }}", "no such setting", "to [mcp_servers.py.mcpwrap]"),
         (f"worker = {URL}\n{HEAD}", "is a table here", "in [mcp_servers.NAME.mcpwrap] of a"),
+        (f"{HEAD}[[worker]]", "a list where a table belongs", "write `worker = { … }`"),
         # Misspelt, and of a server that has no such setting anywhere.
         (f"{HEAD}workers = {URL}", "no such setting", "write one of: python, mcpwrap"),
         (f"[mcp_servers.a]\ncommand = '/x'\nworker = {URL}", "no such setting", "write one of: co"),
@@ -234,6 +235,29 @@ def test_of_a_setting_in_the_wrong_table_the_right_one_is_named(
     moved = parsed(f"{OURS}worker = {URL}").servers["py"].runs  # the twin
     assert isinstance(moved, Python)
     assert moved.worker
+
+
+@pytest.mark.parametrize(
+    ("table", "moved", "refused"),
+    [
+        (HEAD, "direct = []", ("workspace = []", "oauth = true", "relay = 'direct'")),
+        ("[mcp_servers.py]\nurl = 'https://a.example/'\n", "oauth = true",
+         ("workspace = []", "direct = []", "cache = true", "transparent = true", "worker = 'x'")),
+        ("[mcp_servers.py]\ncommand = '/x'\n", "workspace = []",
+         ("oauth = true", "packages = []")),
+    ],
+    ids=["Python", "remote", "program"],
+)  # fmt: skip
+def test_no_setting_is_sent_to_a_table_that_refuses_it(
+    table: str, moved: str, refused: tuple[str, ...]
+) -> None:
+    for line in (moved, *refused):
+        with pytest.raises(ConfigError) as caught:
+            parsed(f"{table}{line}")
+        (found,) = caught.value.problems
+        assert found.problem == "no such setting"
+        fix = "move it to [mcp_servers.py.mcpwrap]" if line == moved else "write one of: "
+        assert found.fix.startswith(fix), line
 
 
 def test_a_worker_for_other_machines() -> None:
