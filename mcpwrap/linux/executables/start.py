@@ -21,6 +21,6 @@ def expect_unchanged(spec: ServerSpec) -> None:
         launches = [launch_of(spec.command, spec.args, spec.cwd, spec.env)]
     look = ExecutableScan()
     if finding := next(chain.from_iterable(map(look.paths, launches)), None):
-        raise PermissionError(
-            f"{finding.part}: {finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"
-        )
+        why = f"{finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"
+        # A Python server's table has no part with the name of the finding's.
+        raise PermissionError(why if spec.python else f"{finding.part}: {why}")

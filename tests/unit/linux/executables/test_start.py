@@ -10,9 +10,9 @@ from mcpwrap.linux.executables import launch
 from mcpwrap.linux.executables.start import expect_unchanged
 
 
-def spec(python: PythonSpec) -> ServerSpec:
+def spec(python: PythonSpec | None, command: str = "/no/such") -> ServerSpec:
     return ServerSpec(
-        name="a", command="/no/such", args=(), cwd="", env={}, egress_env={}, inherits=(),
+        name="a", command=command, args=(), cwd="", env={}, egress_env={}, inherits=(),
         secrets=(), secret_files=(), state=False, allow_degraded=False, idle_exit_s=0, sessions=1,
         memory_bytes=1, tasks=1, cpu_percent=0, python=python,
     )  # fmt: skip
@@ -29,8 +29,10 @@ def test_what_a_python_server_executes_is_checked(
         PythonSpec(python=str(program), limits=RunLimits()),
         PythonSpec(python="/bin/sh", installs=True, limits=RunLimits()),
     ):
-        with pytest.raises(PermissionError, match=f"{program}.*E-PROGRAM-WRITABLE"):
+        with pytest.raises(PermissionError, match=f"^{program}.*E-PROGRAM-WRITABLE"):
             expect_unchanged(spec(refused))
+    with pytest.raises(PermissionError, match=f"^command: {program}.*E-PROGRAM-WRITABLE"):
+        expect_unchanged(spec(None, str(program)))
     for permitted in (
         PythonSpec(python="/bin/sh", limits=RunLimits()),
         PythonSpec(python=str(program), worker=url, limits=RunLimits()),
