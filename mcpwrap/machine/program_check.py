@@ -31,7 +31,8 @@ def expect_roots(config: Config) -> None:
             _expect_visible(server, server.runs.command)
         found = None if server.writable_command else changeable(server, look)
         if found:
-            raise _refusal(server, found)
+            is_python = isinstance(server.runs, Python)
+            raise _refusal_of_python(server, found) if is_python else _refusal(server, found)
     if config.worker and (found := changeable_by_worker(config.worker, look)):
         raise _refusal_of_worker(found)
 
@@ -70,20 +71,32 @@ def _first(launches: list[Launch], look: ExecutableScan) -> Finding | None:
 
 
 def _refusal(server: Server, finding: Finding) -> UsageError:
-    table = f"[mcp_servers.{server.name}]"
-    is_python = isinstance(server.runs, Python)  # it has neither `command` nor `writable_command`
-    where = table if is_python else f"{table}, {finding.part}"
+    where = f"[mcp_servers.{server.name}], {finding.part}"
     if finding.flaw.is_hidden:
         return _hidden(where, finding)
-    secrets = ", ".join(sorted(server.secrets()))
-    reads = f", and so read its secrets ({secrets})" if secrets else ""
+    problem = f"{finding}: an account other than root could change what this server runs"
+    if secrets := ", ".join(sorted(server.secrets())):
+        problem += f", and so read its secrets ({secrets})"
     fix = _FIX_BY_PART.get(finding.part, _INSTALL)
     allow = f", or allow it by `writable_command = true` in [mcp_servers.{server.name}.mcpwrap]"
     return UsageError(
-        f"{finding}: an account other than root could change what this server runs{reads}; "
-        "nothing was changed",
+        f"{problem}; nothing was changed",
         where=where,
-        fix=_INSTALL if is_python else f"{fix}{allow}",
+        fix=f"{fix}{allow}",
+        code="E-PROGRAM-WRITABLE",
+    )
+
+
+def _refusal_of_python(server: Server, finding: Finding) -> UsageError:
+    """Return the refusal for a server that has neither `command` nor `writable_command`."""
+    where = f"[mcp_servers.{server.name}]"
+    if finding.flaw.is_hidden:
+        return _hidden(where, finding)
+    return UsageError(
+        f"{finding}: an account other than root could change what this Python server runs, and so "
+        "read its token; nothing was changed",
+        where=where,
+        fix=_INSTALL,
         code="E-PROGRAM-WRITABLE",
     )
 

@@ -114,7 +114,7 @@ def test_the_interpreter_and_uv_of_a_python_server_are_checked(writable: str) ->
             expect_roots(Config({"a": server}, {}))
         text = str(refused.value)
         assert text.startswith(f"[mcp_servers.a]: {writable}: ")
-        assert "[E-PROGRAM-WRITABLE]" in text
+        assert "and so read its token; nothing was changed [E-PROGRAM-WRITABLE]" in text
         assert "writable_command" not in text  # which such a server refuses
     permitted = (
         python("/bin/sh"),  # nothing is downloaded for it
