@@ -108,7 +108,7 @@ class WorkerApplication:
             raise _RefusedError(503, "`mcpwrap panic` has stopped it", retry_after_s=_DRAINED_IN_S)
         try:
             with self._state.request(), pool.place(), self._state.bodies.share(pool.name) as share:
-                body = await request_body.read(request, pool.limits, share)
+                body = await request_body.read(request, pool.limits, self._state.body_s, share)
                 return await self._run(request, pool, body)
         except QueueFullError as error:
             why = f"all slots are in use, and {pool.queued} requests wait"

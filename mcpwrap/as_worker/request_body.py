@@ -14,7 +14,6 @@ from mcpwrap.core.wire.execution.execute_api import ExecuteRequest
 from mcpwrap.core.wire.execution.worker_file import RunLimits
 from mcpwrap.http_server.body_reader import BodyError, read_body
 
-_BODY_S = 30.0  # for the whole body
 _MAX_HELD_BYTES = 256 * 1024**2  # of all requests that are read, queued or run
 _ESCAPED = 6  # bytes of JSON for one of code or name, at most: \u0000
 _REST_BYTES = 64 * 1024  # of the body beside code and files
@@ -66,7 +65,9 @@ class BodyShare:
         self.held_bytes += more_bytes
 
 
-async def read(request: web.BaseRequest, limits: RunLimits, share: BodyShare) -> ExecuteRequest:
+async def read(
+    request: web.BaseRequest, limits: RunLimits, timeout_s: float, share: BodyShare
+) -> ExecuteRequest:
     """Read and validate a request.
 
     Raises:
@@ -74,7 +75,7 @@ async def read(request: web.BaseRequest, limits: RunLimits, share: BodyShare) ->
     """
     if request.headers.getall(hdrs.CONTENT_ENCODING, []):
         raise BodyError(400, "Content-Encoding is not supported")
-    body = await read_body(request, max_body_bytes(limits), _BODY_S, share.grow)
+    body = await read_body(request, max_body_bytes(limits), timeout_s, share.grow)
     return validated(body, limits)
 
 

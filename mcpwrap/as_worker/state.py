@@ -27,6 +27,7 @@ class WorkerConnectionLimits(ConnectionLimits):
     line_bytes: int = 1024
     field_bytes: int = 4096
     fields: int = 64
+    body_s: float = 30.0  # for the whole body of one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class WorkerState:
         self.metrics = WorkerMetrics()
         self.bodies = BodyMemory()
         self.executor = RunExecutor(self.metrics, spawn)
+        self.body_s = settings.connections.body_s
         self.is_draining = False
         self._settings = settings
         self._is_stopping = False

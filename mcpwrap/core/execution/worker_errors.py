@@ -76,7 +76,7 @@ def refused(status: int, error: ExecuteError) -> WorkerError:
             "with `sudo mcpwrap apply` [E-WORKER-TOKEN]"
         )
     outcome = MAY_HAVE_RUN if error.executed else NOT_EXECUTED
-    if status in (400, 413):
+    if status in (400, 408, 413):
         return WorkerError(f"the worker refuses the request: {reason}; {outcome}")
     return WorkerError(f"the worker has failed ({status}): {reason}; {outcome} [E-WORKER-FAILED]")
 

@@ -150,6 +150,15 @@ def test_a_chunked_body_is_limited_while_it_is_read(world: World) -> None:
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
+def test_a_body_must_be_complete_in_time(tmp_path: Path) -> None:
+    limits = WorkerConnectionLimits(body_s=0.05)
+    with running(tmp_path, connections=limits) as world:
+        slow = world.execute(headers={"Content-Length": "99"})
+        assert (slow.status, slow.header("Connection")) == (408, "close")
+        assert slow.json() == {"error": "the body took more than 0.05 s"}
+        assert world.execute().status == 200
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b'{"code": ""}', b'{"code": "1", "more": 1}'])
 def test_an_invalid_body_is_an_error(world: World, body: bytes) -> None:
     answer = world.ask("POST", "/execute", body=body)

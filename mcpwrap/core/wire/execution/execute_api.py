@@ -6,6 +6,7 @@ each change of state and every second of the run, `Progress`, and at last `{"res
     200  the code was executed, whatever its exit status
     400  the request is invalid: empty or too long code, a wrong type, an unknown field
     401  the token is missing or unknown
+    408  the body was not complete in time
     413  the body is too long
     429  the queue is full; `Retry-After` has the seconds to wait
     500  the worker or the slot has failed

@@ -20,6 +20,7 @@ from mcpwrap.core.wire.execution.execute_api import ExecuteError
         (worker_errors.malformed(), MAY_HAVE_RUN, "E-WORKER-RESPONSE"),
         (worker_errors.refused(401, ExecuteError(error="x")), NOT_EXECUTED, "sudo mcpwrap apply"),
         (worker_errors.refused(400, ExecuteError(error="x")), NOT_EXECUTED, "the request: x"),
+        (worker_errors.refused(408, ExecuteError(error="x")), NOT_EXECUTED, "refuses the request"),
         (worker_errors.refused(413, ExecuteError(error="x")), NOT_EXECUTED, "refuses the request"),
         (worker_errors.refused(500, ExecuteError(error="x")), NOT_EXECUTED, "failed (500): x;"),
         (worker_errors.refused(500, ExecuteError(error="x", executed=True)), MAY_HAVE_RUN, "500"),
