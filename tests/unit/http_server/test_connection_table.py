@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,11 +14,9 @@ from tests.shared import pace
 
 LONG_S = 3600.0
 MORE_THAN_BUFFERS_HOLD = 32 * 1024**2
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 Protocol = web.RequestHandler
-
-
-async def _respond(_: web.BaseRequest) -> web.StreamResponse:
-    return web.Response()
+Handshake = Coroutine[Any, Any, None]
 
 
 class Clients:
@@ -25,17 +24,22 @@ class Clients:
 
     def __init__(self, limit: int) -> None:
         self.table = ConnectionTable(limit)
-        self._server = web.Server(_respond)
+        self.handled = 0
+        self._server = web.Server(self._respond)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: dict[Protocol, socket.socket] = {}
         self.connections: dict[Protocol, socket.socket] = {}  # the ends of the server
 
-    async def begin(self) -> tuple[Protocol, Awaitable[None]]:
+    async def _respond(self, _: web.BaseRequest) -> web.StreamResponse:
+        self.handled += 1
+        return web.Response()
+
+    async def begin(self, cut_off_in_s: float = LONG_S) -> tuple[Protocol, Handshake]:
         protocol = self._server()
         address = self._listener.getsockname()
         self._sockets[protocol] = socket.create_connection(address, timeout=pace.WAIT_S)
         self.connections[protocol] = connection = await accepted(self._listener)
-        return protocol, self.table.begin(protocol, connection, LONG_S)
+        return protocol, self.table.begin(protocol, connection, cut_off_in_s)
 
     async def connect(self) -> Protocol:
         protocol, handshake = await self.begin()
@@ -46,10 +50,17 @@ class Clients:
         """Return whether a request is answered; if not, the connection is closed."""
         received = b""
         with suppress(ConnectionError):
-            self._sockets[protocol].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.send(protocol)
             received = await asyncio.to_thread(self._sockets[protocol].recv, 4096)
         assert received.startswith(b"HTTP/1.1 200 ") or not received
         return bool(received)
+
+    def send(self, protocol: Protocol) -> None:
+        self._sockets[protocol].sendall(REQUEST)
+
+    async def until_closed(self, protocol: Protocol) -> None:
+        connection = self.connections[protocol]
+        await asyncio.to_thread(pace.until, lambda: connection.fileno() == -1)
 
     def read_all(self, protocol: Protocol) -> None:
         while self._sockets[protocol].recv(1024**2):
@@ -107,6 +118,18 @@ def test_a_busy_connection_may_have_a_time(cut_off_in_s: float | None) -> None:
     play(story, limit=1)
 
 
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_a_busy_connection_loses_the_time_that_it_had(*, is_busy: bool) -> None:
+    async def story(clients: Clients) -> None:
+        protocol, handshake = await clients.begin(cut_off_in_s=0.0)
+        if is_busy:
+            clients.table.busy(protocol)
+        await handshake
+        assert await clients.is_served(protocol) == is_busy
+
+    play(story, limit=1)
+
+
 def test_the_oldest_of_busy_connections_can_be_aborted() -> None:
     async def story(clients: Clients) -> None:
         first, second = await clients.connect(), await clients.connect()
@@ -133,6 +156,27 @@ def test_a_connection_can_be_evicted_before_its_handshake(*, is_evicted: bool) -
 
 
 @pytest.mark.parametrize("is_evicted", [True, False])
+def test_a_request_on_a_connection_evicted_during_its_handshake_is_not_handled(
+    *, is_evicted: bool
+) -> None:
+    async def story(clients: Clients) -> None:
+        protocol, handshake = await clients.begin()
+        clients.send(protocol)
+        connecting = asyncio.create_task(handshake)
+        await asyncio.sleep(0)  # it has begun
+        if is_evicted:
+            assert clients.table.has_room()
+        await connecting
+        if is_evicted:
+            await clients.until_closed(protocol)
+        else:
+            await asyncio.to_thread(pace.until, lambda: clients.handled > 0)
+        assert clients.handled == (0 if is_evicted else 1)
+
+    play(story, limit=1)
+
+
+@pytest.mark.parametrize("is_evicted", [True, False])
 def test_a_connection_that_closes_counts_until_it_is_closed(*, is_evicted: bool) -> None:
     """Its client decides when, unless it is evicted: it has not read what was sent to it."""
 
@@ -146,8 +190,7 @@ def test_a_connection_that_closes_counts_until_it_is_closed(*, is_evicted: bool)
             assert clients.table.has_room()
         else:
             await asyncio.to_thread(clients.read_all, protocol)
-        connection = clients.connections[protocol]
-        await asyncio.to_thread(pace.until, lambda: connection.fileno() == -1)
+        await clients.until_closed(protocol)
         assert clients.table.count == 0
 
     play(story, limit=1)
