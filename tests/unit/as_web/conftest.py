@@ -12,6 +12,7 @@ from tests.shared import pace
 from tests.unit.as_web.browser import Browser, running
 from tests.unit.as_web.scripted_gate import AGENT_UID, ScriptedGate, scripted_gate
 
+CONNECTIONS = 8
 VIEWERS = {
     "carol": Viewer("carol", 1001, sees_all=True),
     "alice": Viewer("alice", AGENT_UID, sees_all=False),  # the owner of the agent
@@ -41,7 +42,7 @@ def gate(tmp_path: Path) -> Iterator[ScriptedGate]:
 @pytest.fixture
 def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
     """Return a new browser."""
-    limits = WebConnectionLimits(connections=8, head_s=0.3)
+    limits = WebConnectionLimits(connections=CONNECTIONS, head_s=0.3)
     around = WebSettings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
     with running(around) as port:
         assert gate.is_watched.wait(pace.WAIT_S)

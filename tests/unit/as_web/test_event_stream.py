@@ -1,10 +1,15 @@
 """Live updates of an open page: each change that its person may see, and no other."""
 
-from http.client import HTTPResponse
+import socket
+from contextlib import ExitStack
+from http.client import HTTPResponse, IncompleteRead
+
+import pytest
 
 from mcpwrap.as_web.login_sessions import MAX_IDLE_S
+from tests.shared import pace
 from tests.unit.as_web.browser import Browser
-from tests.unit.as_web.conftest import Clock
+from tests.unit.as_web.conftest import CONNECTIONS, Clock
 from tests.unit.as_web.scripted_gate import OTHERS_UID, ScriptedGate, question
 
 
@@ -52,6 +57,34 @@ def test_an_open_page_does_not_keep_its_session(
         gate.wait("A1", question({}))
         assert _next(stream) == "event: over"
     assert logged_in.get("/events").status == 401
+
+
+def test_connections_that_say_nothing_evict_one_another_and_no_stream(
+    logged_in: Browser, gate: ScriptedGate
+) -> None:
+    with ExitStack() as stack:
+        stream = stack.enter_context(logged_in.open("GET", "/events")).getresponse()
+        assert _next(stream) == "event: changed"
+        address = ("127.0.0.1", logged_in.port)
+        silent = [
+            stack.enter_context(socket.create_connection(address, timeout=pace.WAIT_S))
+            for _ in range(CONNECTIONS + 1)
+        ]
+        assert silent[0].recv(1) == b""
+        gate.wait("A1", question({}))
+        assert _next(stream) == "event: changed"
+
+
+def test_when_all_are_streams_the_oldest_is_closed(logged_in: Browser) -> None:
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(logged_in.open("GET", "/events")).getresponse()
+            for _ in range(CONNECTIONS)
+        ]
+        assert [_next(stream) for stream in streams] == ["event: changed"] * CONNECTIONS
+        assert logged_in.get("/list").status == 200
+        with pytest.raises(IncompleteRead):
+            streams[0].read(1)
 
 
 def test_without_a_session_nobody_is_told(browser: Browser) -> None:

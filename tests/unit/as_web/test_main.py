@@ -7,8 +7,10 @@ import socket
 from pathlib import Path
 
 from mcpwrap.as_web import viewer
+from mcpwrap.as_web.connections import WebConnectionLimits
 from mcpwrap.as_web.main import serve
 from mcpwrap.as_web.state import WebSettings
+from tests.shared import pace
 from tests.unit.as_web.browser import Browser, running
 from tests.unit.http_service import Silent
 
@@ -24,6 +26,15 @@ def test_without_a_gate_the_page_is_there_and_says_so(tmp_path: Path) -> None:
         refused = Browser(port).log_in()
         assert refused.status == 503
         assert "systemctl status mcpwrap-gate" in refused.said
+
+
+def test_a_connection_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
+    limits = WebConnectionLimits(head_s=3600.0, whole_s=0.05)
+    with (
+        running(WebSettings(gate=str(tmp_path / "none.sock"), limits=limits)) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=pace.WAIT_S) as silent,
+    ):
+        assert silent.recv(1) == b""
 
 
 def test_root_sees_all_and_an_account_that_is_none_is_nobody() -> None:
