@@ -78,8 +78,11 @@ def supervisor_lost(limits: RunLimits, timeout_s: int, elapsed_s: float) -> RunO
 
 
 def slot_removed() -> RunOutcome:
-    """Return the outcome of a run whose slot `apply` has stopped for good."""
-    why = "the operator has removed the run slot during the run (runs.at_once): call again"
+    """Return the outcome of a run whose slot is not in the worker's configuration any more.
+
+    It has fewer slots, the whole server was removed, or the file is damaged.
+    """
+    why = "the run slot was removed or stopped by the operator during the run"
     return RunOutcome("signal", _KILLED, why)
 
 

@@ -175,7 +175,7 @@ def test_a_run_in_a_slot_that_is_removed_has_an_answer(machine: Machine) -> None
         machine.apply()
         found = json.loads(session.read_line())
     (ended,) = (text for status, text in found if text != "to the end\n")
-    assert "the operator has removed the run slot" in ended
+    assert "the run slot was removed or stopped by the operator" in ended
     # The run in the slot that stays goes on, and so do the two requests that wait for it.
     assert sorted(found) == sorted([[200, ended], *[[200, "to the end\n"]] * 3])
     assert pool(machine)["slots"] == 1

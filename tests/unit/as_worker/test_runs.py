@@ -193,7 +193,10 @@ def test_a_run_can_end_its_supervisor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("slots", "error"),
-    [(1, "the operator has removed the run slot"), (2, "the run supervisor was killed")],
+    [
+        (1, "the run slot was removed or stopped by the operator"),
+        (2, "the run supervisor was killed"),
+    ],
 )
 def test_a_run_whose_slot_was_removed_has_the_reason(
     tmp_path: Path, slots: int, error: str
