@@ -188,6 +188,55 @@ async def test_pools_follow_the_configuration() -> None:
     assert a.running == 0
 
 
+def reconfigured(at_once: list[int]) -> RunPool:
+    """Return a pool that adopts the number in `at_once` before each change, as it does a file."""
+
+    def changed() -> None:
+        pool.resize(RunLimits(at_once=at_once[0]))
+
+    pool = RunPool("notes", RunLimits(at_once=at_once[0]), open_slot, changed)
+    return pool
+
+
+@played
+async def test_a_slot_that_is_not_configured_any_more_is_not_given_to_a_request() -> None:
+    at_once = [2]
+    pool = reconfigured(at_once)
+    slot = await pool.acquire(position())
+    at_once[0] = 1
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(pool.acquire(position()))
+        await turn()
+        assert pool.queued == 1
+        pool.release(slot, 0.1)
+        assert await waiting is slot
+
+
+@played
+async def test_a_slot_that_is_not_configured_any_more_is_removed_after_its_run() -> None:
+    at_once = [2]
+    pool = reconfigured(at_once)
+    slots = [await pool.acquire(position()) for _ in range(2)]
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(pool.acquire(position()))
+        await turn()
+        at_once[0] = 1
+        pool.release(slots[1], 0.1)
+        await turn()
+        assert pool.queued == 1
+        pool.release(slots[0], 0.1)
+        assert await waiting is slots[0]
+
+
+@played
+async def test_a_run_learns_that_its_slot_is_not_configured_any_more() -> None:
+    at_once = [2]
+    pool = reconfigured(at_once)
+    slots = [await pool.acquire(position()) for _ in range(2)]
+    at_once[0] = 1
+    assert [pool.is_removed(slot) for slot in slots] == [False, True]
+
+
 async def _refused(pool: RunPool) -> bool:
     try:
         await pool.acquire(position())
