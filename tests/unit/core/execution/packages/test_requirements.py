@@ -138,7 +138,7 @@ def test_the_interpreter_meets_requires_python(required: str, is_met: bool) -> N
         ("numpy[dev]", "numpy is installed, perhaps without [dev]"),
         ("pandas ; python_version < '3.11'", ""),
         ("pandas ; python_version == '3.11'", "pandas is not installed"),
-        ("numpy ; python_full_version == '3.11.2'", ""),
+        ("pandas ; python_full_version == '3.11.2'", "pandas is not installed"),
         ("pandas ; extra == 'dev'", ""),  # nothing asks for it
         ("numpy ; python_version ~= 'x'", "the marker of numpy cannot be evaluated"),
         ("numpy ; 'x' in extras", "the marker of numpy cannot be evaluated"),
