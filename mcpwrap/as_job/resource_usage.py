@@ -16,7 +16,7 @@ _NS_PER_US, _US_PER_S = 1000, 1_000_000
 class ResourceUsage:
     """Resource usage of a run, whose first process is started after this object was made."""
 
-    def __init__(self, cgroup: str = CGROUP) -> None:
+    def __init__(self, cgroup: str) -> None:
         self._cgroup = cgroup
         self.began_at_s = time.monotonic()
         self._cpu_us_before = self._cpu_us()

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 from mcpwrap.as_job.job_request import JobRequest
+from mcpwrap.as_job.resource_usage import CGROUP
 from mcpwrap.linux.isolation import prctl
 
 # In the view of the run slot too: /usr is the machine's.
@@ -25,7 +26,7 @@ class RunStartError(Exception):
 class SlotFolders:
     """Folders of a run slot, as the run sees them."""
 
-    __slots__ = ("files_in", "files_out", "packages", "value", "work")
+    __slots__ = ("cgroup", "files_in", "files_out", "packages", "value", "work")
 
     def __init__(self, root: str = "") -> None:
         self.work = f"{root}/tmp"  # noqa: S108 - of the slot, and empty when a run starts
@@ -33,6 +34,7 @@ class SlotFolders:
         self.files_out = f"{root}/out"
         self.packages = f"{root}/packages/environments"
         self.value = f"{root}/run/mcpwrap-job/value"
+        self.cgroup = f"{root}{CGROUP}"
 
 
 def prepare(request: JobRequest, folders: SlotFolders) -> list[str]:

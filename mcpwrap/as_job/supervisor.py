@@ -57,7 +57,7 @@ def supervise(request: JobRequest, frames: FrameWriter, slot: SlotSettings) -> N
         arguments = run_process.prepare(request, slot.folders)
         request.forget_content()
         env = run_process.environment(request, slot.folders, slot.interpreter, slot.account)
-        usage = ResourceUsage()
+        usage = ResourceUsage(slot.folders.cgroup)
         process = run_process.start(
             [slot.interpreter, *arguments], env, slot.folders.work, slot.confine
         )

@@ -33,6 +33,14 @@ if os.fork() == 0:
 while not os.path.exists("alive"): time.sleep(0.01)
 print("parent")
 """
+BURNING = """
+import os, time
+if os.fork() == 0:
+    while time.process_time() < 0.2: pass
+    open("burnt", "w").close()
+    time.sleep(60)
+while not os.path.exists("burnt"): time.sleep(0.01)
+"""
 
 
 @dataclass
@@ -151,6 +159,11 @@ def test_a_process_that_was_left_does_not_hold_the_run(root: Path) -> None:
     assert received.end.duration_ms < 30_000
 
 
+def test_processor_time_is_also_that_of_a_process_that_was_left(root: Path) -> None:
+    """There is no cgroup here, so its time counts when it has ended."""
+    assert run(root, BURNING).end.cpu_ms >= 200
+
+
 def test_a_run_has_three_descriptors_and_an_environment_of_its_own(root: Path) -> None:
     code = """
 import os
@@ -195,3 +208,4 @@ def test_folders_of_a_slot_are_at_the_root() -> None:
     assert (folders.work, folders.files_in, folders.files_out) == ("/tmp", "/in", "/out")
     assert folders.packages == "/packages/environments"
     assert folders.value == "/run/mcpwrap-job/value"
+    assert folders.cgroup == "/sys/fs/cgroup"
