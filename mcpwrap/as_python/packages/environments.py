@@ -9,7 +9,7 @@ Both steps are cached in the cache folder of the server, so that a second run ne
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -84,7 +84,8 @@ class PackageEnvironments:
         )
         for folder in ("locks", "resolutions", "uv"):  # closed to runs
             (cache / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-            (cache / folder).chmod(0o700)
+            with suppress(FileNotFoundError):  # another session removes uv's, and uv makes it anew
+                (cache / folder).chmod(0o700)
         self._locks = FileLocks(cache / "locks")
         self._resolutions = Resolutions(cache / "resolutions")
         self._store = EnvironmentStore(cache, self._locks, max_bytes)

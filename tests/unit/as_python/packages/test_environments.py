@@ -229,6 +229,24 @@ def test_uvs_own_cache_is_closed_to_runs(uv: StandInUv) -> None:
     assert cache.stat().st_mode & 0o7777 == 0o700
 
 
+def test_another_session_may_remove_uvs_own_cache_meanwhile(
+    uv: StandInUv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chmod = Path.chmod
+
+    def removed_before(path: Path, mode: int) -> None:
+        if path.name == "uv" and path.is_dir():
+            path.rename(path.with_name("uv.removed"))
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", removed_before)
+    ours = environments(uv)
+    monkeypatch.undo()
+    with ours.prepare(["numpy"], ignore) as prepared:
+        assert prepared.distributions == {"numpy": "1.0"}
+    assert (uv.folder.parent / "cache" / "uv").stat().st_mode & 0o7777 == 0o700
+
+
 def test_a_cache_that_cannot_be_written_is_an_error(uv: StandInUv) -> None:
     ours = environments(uv)
     (uv.folder.parent / "cache" / "builds").rmdir()
