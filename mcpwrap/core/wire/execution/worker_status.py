@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_MAX_CHARS = 3000
-_MAX_REASON_CHARS = 500
+_MAX_CHARS = 3000  # of one byte each
+_MAX_REASON_BYTES = 500
 _REFUSED = "; other machines are refused: "
 _HEAD = re.compile(r"(ready|draining): ([0-9]+) of [0-9]+ slots run, ([0-9]+) requests wait")
 _POOL = re.compile(r"([a-z0-9_-]+) ([0-9]+) run, ([0-9]+) wait")
@@ -51,7 +51,8 @@ def text(
     for name, runs in sorted(by_pool.items()):
         if runs != PoolRuns(0, 0) and len(line) < _MAX_CHARS:
             line += f"; {name} {runs.running} run, {runs.queued} wait"
-    return line + (f"{_REFUSED}{listener_flaw[:_MAX_REASON_CHARS]}" if listener_flaw else "")
+    reason = listener_flaw.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
+    return line + (f"{_REFUSED}{reason}" if reason else "")
 
 
 def parse(status_text: str) -> WorkerRuns | None:

@@ -34,15 +34,17 @@ def test_a_text_is_parsed_to_the_same_numbers(
     assert {name: found.of(name) for name in by_pool} == by_pool
 
 
-def test_the_reason_why_other_machines_are_refused_is_kept() -> None:
+@pytest.mark.parametrize(("letter", "count_bytes"), [("x", 1), ("\u20ac", 3), ("\U0001f511", 4)])
+def test_the_reason_why_other_machines_are_refused_is_kept(letter: str, count_bytes: int) -> None:
     by_pool = {f"pool-{n:03}": PoolRuns(1, 1) for n in range(900)}
     for pools in ({"python": PoolRuns(1, 0)}, by_pool):
-        flaw = "one; python 7 run, 7 wait; " + "x" * 1000
+        flaw = (begin := "one; python 7 run, 7 wait; ") + letter * 1000
         written = text(pools, 2, is_draining=False, listener_flaw=flaw)
-        assert len(written) < 4096
+        assert len(written.encode()) < 4096
         found = parse(written)
         assert found is not None
-        assert found.listener_flaw == flaw[:500]
+        kept = (500 - len(begin)) // count_bytes  # whole characters
+        assert found.listener_flaw == begin + letter * kept
         assert found.of("python") in (None, PoolRuns(1, 0))
 
 
