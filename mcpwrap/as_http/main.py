@@ -77,10 +77,11 @@ async def serve(
     async with asyncio.TaskGroup() as tasks:
         running: set[asyncio.Task[None]] = set()
 
-        def spawn(work: Coroutine[Any, Any, None]) -> None:
+        def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
             task = tasks.create_task(_log_failure(work))
             running.add(task)
             task.add_done_callback(running.discard)
+            return task
 
         state = ListenerState(listener, settings, spawn)
         async with HttpConnections(

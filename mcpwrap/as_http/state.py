@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from mcpwrap.as_http.connections import HttpConnectionLimits, HttpConnections
 from mcpwrap.as_http.gate import gate_connection
-from mcpwrap.as_http.gate.gate_session import GateSession, Spawn
+from mcpwrap.as_http.gate.gate_session import GateSession
 from mcpwrap.as_http.gate.session_pool import GateSessionPool
 from mcpwrap.as_http.mcp_session import McpSession
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
+from mcpwrap.http_server.persistent_connections import Spawn
 
 _IDLE_TIMEOUT_S = 1800.0  # since the agent's last connection in a session
 _EVICTABLE_AFTER_S = 60.0  # of idle time; then a session may be ended to make room for another

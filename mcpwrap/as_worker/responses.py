@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 from aiohttp import hdrs, web
 
-from mcpwrap.as_worker.runs import RunProgress, Spawn
+from mcpwrap.as_worker.runs import RunProgress
 from mcpwrap.as_worker.slot_client import SlotError
 from mcpwrap.core.wire.execution.execute_api import (
     NDJSON,
@@ -15,6 +15,7 @@ from mcpwrap.core.wire.execution.execute_api import (
     ExecuteResult,
     StreamLine,
 )
+from mcpwrap.http_server.persistent_connections import Spawn
 
 JSON = "application/json"
 SERVER = "mcpwrap"

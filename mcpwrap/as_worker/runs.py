@@ -4,8 +4,6 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import msgspec
 
@@ -19,10 +17,10 @@ from mcpwrap.core.execution.endings import RunOutcome
 from mcpwrap.core.execution.run_frames import RunFrames
 from mcpwrap.core.wire.execution.execute_api import ExecuteRequest, ExecuteResult, Progress
 from mcpwrap.core.wire.execution.worker_file import RunLimits
+from mcpwrap.http_server.persistent_connections import Spawn
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ID_BYTES = 8
-Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class RunProgress:

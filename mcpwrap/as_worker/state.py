@@ -11,12 +11,12 @@ from mcpwrap.as_worker.configuration import PANIC, TokenHashes, WorkerFile
 from mcpwrap.as_worker.metrics import WorkerMetrics
 from mcpwrap.as_worker.pools import RunPool, RunPools
 from mcpwrap.as_worker.request_body import BodyMemory
-from mcpwrap.as_worker.runs import RunExecutor, Spawn
+from mcpwrap.as_worker.runs import RunExecutor
 from mcpwrap.as_worker.slot_client import RunSlot, SlotTimeouts
 from mcpwrap.core.wire.execution import worker_file, worker_status
 from mcpwrap.core.wire.execution.execute_api import Health
 from mcpwrap.core.wire.execution.worker_status import PoolRuns
-from mcpwrap.http_server.persistent_connections import ConnectionLimits
+from mcpwrap.http_server.persistent_connections import ConnectionLimits, Spawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from aiohttp import web
 from mcpwrap.http_server.connection_table import ConnectionTable, accepted
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Spawn = Callable[[Coroutine[Any, Any, None]], object]
+Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

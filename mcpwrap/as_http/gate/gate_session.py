@@ -1,22 +1,21 @@
 """Gate session, as lines in and lines out: relay, stderr log, grace period at its end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 from mcpwrap.as_http.gate import pipe_io
 from mcpwrap.as_http.gate.gate_connection import GateConnection
 from mcpwrap.as_http.gate.pipe_io import QueueClosedError, SendQueue
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
+from mcpwrap.http_server.persistent_connections import Spawn
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 MAX_STDERR_BYTES = 1024 * 1024  # of one session, so that no server fills the journal
 _GRACE_S = 2.0  # for a server whose input has ended; the official SDKs wait as long
 
 Deliver = Callable[[bytes], Awaitable[None]]
-Spawn = Callable[[Coroutine[Any, Any, None]], object]
 _BROKEN_OFF = session_socket.ServerEnded(
     session_socket.Exit.UNAVAILABLE, "the gate broke off the session"
 )

@@ -10,9 +10,10 @@ from mcpwrap.as_http.gate.gate_connection import (
     SessionRefusedError,
     open_gate_connection,
 )
-from mcpwrap.as_http.gate.gate_session import GateSession, Spawn, drop
+from mcpwrap.as_http.gate.gate_session import GateSession, drop
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.session_socket import Exit
+from mcpwrap.http_server.persistent_connections import Spawn
 
 MAX_SESSIONS = 64
 MAX_IDLE = 16

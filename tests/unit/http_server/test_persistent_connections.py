@@ -32,12 +32,13 @@ async def _most_descriptors(listener: socket.socket) -> int:
     everything = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
 
-        def spawn(work: Coroutine[Any, Any, None]) -> None:
+        def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
             nonlocal most, begun
-            tasks.create_task(work)
+            task = tasks.create_task(work)
             most, begun = max(most, _open_descriptors()), begun + 1
             if begun == FLOOD:
                 everything.set()
+            return task
 
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         async with PersistentConnections(listener, _respond, LIMITS, tls) as connections:

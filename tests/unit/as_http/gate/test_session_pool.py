@@ -161,11 +161,13 @@ async def _all_done() -> None:
         await _TASKS.pop()
 
 
-_TASKS: set[asyncio.Future[None]] = set()
+_TASKS: set[asyncio.Task[None]] = set()
 
 
-def _spawn(work: Coroutine[Any, Any, None]) -> None:
-    _TASKS.add(asyncio.ensure_future(work))
+def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    _TASKS.add(task)
+    return task
 
 
 def test_the_servers_stderr_goes_to_the_journal(
