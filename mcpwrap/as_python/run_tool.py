@@ -119,7 +119,9 @@ class RunTool:
     def _installed(self, packages: InstalledPackages) -> Mapping[str, str] | None:
         """Return the versions of what a run has; None if they are not known here."""
         preinstalled = self.environment.version_by_preinstalled
-        return None if preinstalled is None else {**preinstalled, **packages.distributions}
+        if preinstalled is None:
+            return None
+        return requirements.unite_versions(packages.distributions, preinstalled)
 
     def _kept(self, result: ExecuteResult) -> list[RunFile]:
         listed = [file for file in result.files if job_frames.is_file_name(file.name)]

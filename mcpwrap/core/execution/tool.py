@@ -80,15 +80,17 @@ def description(environment: RunEnvironment) -> str:
 
 
 def _packages(environment: RunEnvironment) -> str:
-    preinstalled = environment.version_by_preinstalled
+    added, preinstalled = environment.version_by_package, environment.version_by_preinstalled
     if preinstalled is None:
         return (
             "Installed: the standard library, and packages of another machine's interpreter, which "
             f"importlib.metadata lists. {_NO_OTHERS}"
         )
-    longest = max(map(len, (environment.version_by_package, preinstalled)))
-    names = _listed(environment.version_by_package) or ", ".join(environment.packages)
-    names = ", ".join(part for part in (names, _listed(preinstalled)) if part)
+    united = requirements.unite_versions(added, preinstalled)
+    others = {name: version for name, version in united.items() if name not in added}
+    longest = max(len(added), len(others))
+    names = _listed(added) or ", ".join(environment.packages)
+    names = ", ".join(part for part in (names, _listed(others)) if part)
     there = f"Installed: the standard library{', ' if names else ''}{names}."
     if longest > _FEW:
         there += " importlib.metadata lists all."

@@ -190,9 +190,7 @@ def test_a_hint_names_what_is_installed(tmp_path: Path) -> None:
     failure = worker.result(exit_code=1, stderr="ModuleNotFoundError: No module named 'cv2'\n")
     with world(tmp_path, environment=CANNOT_INSTALL, installer=installer) as here:
         here.worker.will(failure)
-        assert here.agent.call()["structuredContent"]["hint"].endswith(
-            "there are NumPy, numpy, PyYAML"
-        )
+        assert here.agent.call()["structuredContent"]["hint"].endswith("; there are numpy, PyYAML")
 
 
 def test_a_hint_does_not_guess_what_another_machine_has(tmp_path: Path) -> None:

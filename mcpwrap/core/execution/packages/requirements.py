@@ -116,6 +116,17 @@ def expect_python(requires_python: str, version: str) -> None:
         )
 
 
+def unite_versions(*groups: Mapping[str, str]) -> dict[str, str]:
+    """Unite versions by name: the first group that has a distribution hides it in the others.
+
+    One has several names: that of its metadata, as in "NumPy", and the normalised one of a lock.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, version in (each for group in groups for each in group.items()):
+        found.setdefault(canonicalize_name(name), (name, version))
+    return dict(found.values())
+
+
 def expect_installed(
     required: Iterable[PackageRequirement],
     version_by_name: Mapping[str, str] | None,

@@ -33,6 +33,8 @@ def test_the_first_sentence_is_about_state() -> None:
         ({"packages": ("pandas>=2",), "version_by_package": {"pandas": "2.2.3", "NumPy": "2.1"}},
          "Installed: the standard library, NumPy 2.1, pandas 2.2.3. No other"),
         ({"packages": ("a",), "version_by_preinstalled": {"six": "1.16"}}, "library, a, six 1.16."),
+        ({"version_by_package": {"a-b": "2"}, "version_by_preinstalled": {"c": "1", "A.b": "1"}},
+         "library, a-b 2, c 1. No other"),
         ({"version_by_preinstalled": MANY}, "p39 1. importlib.metadata lists all. No other"),
         ({"version_by_preinstalled": FORTY}, "p39 1. No other"),
         ({"version_by_package": MANY}, "p39 1. importlib.metadata lists all. No other"),

@@ -159,6 +159,11 @@ def test_requirements_are_compared_with_what_is_installed(required: str, why: st
     assert caught.value.code == "E-PACKAGE-NOT-INSTALLED"
 
 
+def test_a_distribution_is_known_by_one_name() -> None:
+    first, second = {"numpy": "2.1"}, {"NumPy": "1.0", "Ruamel.YAML": "0.18", "ruamel-yaml": "0.17"}
+    assert requirements.unite_versions(first, second) == {"numpy": "2.1", "Ruamel.YAML": "0.18"}
+
+
 def test_nothing_can_be_required_of_what_is_not_known() -> None:
     requirements.expect_installed((), None, "")
     with pytest.raises(PackageError) as caught:
