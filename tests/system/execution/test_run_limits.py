@@ -141,13 +141,12 @@ def test_no_process_of_a_run_outlives_it(machine: Machine) -> None:
 
 
 def test_a_run_finds_nothing_of_the_run_before(machine: Machine) -> None:
-    """In each of the two slots: a run leaves all that it can, and the next one looks for it."""
-    calls = ["leave_traces", "leave_traces", "traces", "traces"]
-    results = executed(machine, [{"code": code_of(function)} for function in calls])
-    *left, (first, first_uid), (second, second_uid) = [json.loads(r.stdout) for r in results]
-    assert [len(found) for found, _ in left] == [len(run_excess.FOLDERS) + 4] * 2  # the twin
-    assert (first, second) == ([], [])
-    assert {first_uid, second_uid} <= {uid for _, uid in left}
+    """Each run looks, and then leaves all that it can. Of three runs, two have the same slot."""
+    results = executed(machine, [{"code": code_of("look_and_leave")}] * 3)
+    found, uids = zip(*[json.loads(result.stdout) for result in results], strict=True)
+    assert [before for before, _ in found] == [[], [], []]
+    assert [len(left) for _, left in found] == [len(run_excess.FOLDERS) + 4] * 3  # the twin
+    assert len(set(uids)) < len(uids)
     await_no_process(machine)
 
 

@@ -190,7 +190,7 @@ def flood(streams: list[int], ending: str, count: int = 1 << 40) -> None:
 
 # ------------------------------------------------------------------------------ what may be left
 def traces() -> list[str]:
-    """Return what it finds of `leave_traces`: files, IPC objects, keys, processes."""
+    """Return what it finds of `look_and_leave`: files, IPC objects, keys, processes."""
     found = [f"{folder}/left" for folder in FOLDERS if Path(folder, "left").exists()]
     found += [name for name, call in _IPC.items() if call(0) >= 0]
     if len(list(Path("/proc").glob("[0-9]*"))) > 1:
@@ -198,14 +198,16 @@ def traces() -> list[str]:
     return found
 
 
-def leave_traces() -> list[str]:
-    """Leave one of each kind; return what `traces` finds then."""
+def look_and_leave() -> list[list[str]]:
+    """Leave one of each kind; return what `traces` found before, and finds now."""
+    before = traces()
     for folder in FOLDERS:
-        Path(folder, "left").touch()
+        if f"{folder}/left" not in before:  # of another slot's account, if the folder is shared
+            Path(folder, "left").touch()
     for call in _IPC.values():
         call(0o1600)
     leave_processes()
-    return traces()
+    return [before, traces()]
 
 
 _IPC: dict[str, Callable[[int], int]] = {
