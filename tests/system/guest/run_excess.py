@@ -190,7 +190,7 @@ def flood(streams: list[int], ending: str, count: int = 1 << 40) -> None:
 
 # ------------------------------------------------------------------------------ what may be left
 def traces() -> list[str]:
-    """Return what it finds of `look_and_leave`: files, IPC objects, keys, processes."""
+    """Return what it finds of `look_and_leave`: files, IPC objects, processes."""
     found = [f"{folder}/left" for folder in FOLDERS if Path(folder, "left").exists()]
     found += [name for name, call in _IPC.items() if call(0) >= 0]
     if len(list(Path("/proc").glob("[0-9]*"))) > 1:
