@@ -221,9 +221,9 @@ def test_who_is_no_approver_sees_their_own_agents_and_no_others(
     browser.log_in("alice")
     own, piece = browser.get("/"), browser.get("/list")
     for page in (own, piece):
-        assert "A1" in page.text
+        assert "/approval/A1" in page.text
         assert f"denials of {AGENT_UID}" in page.said
-        assert "B2" not in page.text
+        assert "/approval/B2" not in page.text
         assert f"denials of {OTHERS_UID}" not in page.said
     assert browser.get("/approval/A1").status == 200
     unseen = browser.get("/approval/B2")
@@ -233,7 +233,7 @@ def test_who_is_no_approver_sees_their_own_agents_and_no_others(
     assert browser.post("/approval/B2", fields | {"digest": gate.digest_of("B2")}).status == 404
     assert gate.decided == []
     browser.log_in("carol")
-    assert "B2" in browser.get("/").text
+    assert "/approval/B2" in browser.get("/").text
     assert "secret of others" in browser.get("/approval/B2").said
 
 
