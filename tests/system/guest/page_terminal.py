@@ -9,7 +9,7 @@ import termios
 import urllib.request
 from typing import Any
 
-PROMPT = r"[:?\]] ?$"  # behind which a person types
+PROMPT = r"[:?\]] ?\Z"  # behind which a person types; not at the end of a line
 ADDRESS = re.compile(r"^\s*(https://\S+)\s*$", re.MULTILINE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CTRL_C = b"\x03"
