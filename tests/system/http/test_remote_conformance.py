@@ -12,20 +12,11 @@ from tests.system.bed import installed, internet_map
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import BED_AT, Machine
 from tests.system.http import remote
-from tests.system.support import tiers
+from tests.system.support import conformance, tiers
+from tests.system.support.conformance import RUNS, SIMPLE, Found
 
 pytestmark = [tiers.on_release("trixie"), tiers.only_in_test_all("conformance suite")]
 
-Found = dict[str, dict[str, str]]
-RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
-POLICY = """
-version: 1
-default: block
-rules:
-  - {name: tools, tool: "*", action: allow}
-  - {name: others, method: "*", action: allow}
-"""
-HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
 DIRECT = "http://localhost:18001/mcp"
 # This many checks succeed. The failed ones are of the extension for tasks, which no requirement
 # scores.
@@ -50,7 +41,7 @@ def suite_machine(suite: str) -> Iterator[Machine]:
     with installed.conformance_machine(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         with Internet(machine) as internet:
-            put_policy(machine, POLICY)
+            conformance.put_policy(machine, conformance.POLICY)
             remote.prepare(machine, remote.a_url("far", remote.FAR))
             with remote.far_server(machine, internet):
                 start_here(machine)
@@ -58,11 +49,6 @@ def suite_machine(suite: str) -> Iterator[Machine]:
 
 
 STAGE = suite_machine
-
-
-def put_policy(machine: Machine, policy: str) -> None:
-    machine.write("/etc/mcpwrap/policy.yaml", policy)
-    machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
 
 
 def start_here(machine: Machine) -> None:
@@ -116,11 +102,9 @@ def test_through_mcpwrap_the_same_checks_succeed(machine: Machine, direct: Found
 
 def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
     """So it is the gate that the suite connects to."""
-    put_policy(machine, HIDING)
-    call = "tools-call-simple-text"
-    options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}
-    found = run_suite(machine, remote.url(machine, "far"), options)
+    conformance.put_policy(machine, conformance.HIDING)
+    found = run_suite(machine, remote.url(machine, "far"), conformance.ONE_CALL)
     for version in RUNS:
-        assert found[version][f"{call}:{call}"] == "FAILURE"
-        assert direct[version][f"{call}:{call}"] == "SUCCESS"
-    put_policy(machine, POLICY)
+        assert found[version][f"{SIMPLE}:{SIMPLE}"] == "FAILURE"
+        assert direct[version][f"{SIMPLE}:{SIMPLE}"] == "SUCCESS"
+    conformance.put_policy(machine, conformance.POLICY)

@@ -1,7 +1,5 @@
 """Conformance: the official suite finds the same for a server behind the gate as alone."""
 
-import json
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +7,8 @@ import pytest
 
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
+from tests.system.support import conformance
+from tests.system.support.conformance import RUNS, SIMPLE, Found, run_suite
 from tests.system.support.tiers import on_release, only_in_test_all
 
 # Of one release: it takes its time.
@@ -17,24 +17,7 @@ pytestmark = [
     only_in_test_all("the official suite takes minutes; test_agent.py has its official client"),
 ]
 
-Found = dict[str, dict[str, str]]
-SERVER = ["/usr/bin/python3", "-m", "tests.system.guest.conformance.server"]
 WRAPPED = ["mcpwrap-connect", "fixture"]
-RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
-SERVERS = f"""
-[mcp_servers.fixture]
-command = "{SERVER[0]}"
-args = {json.dumps(SERVER[1:])}
-env = {{ PYTHONPATH = "/opt/bed" }}
-"""
-POLICY = """
-version: 1
-default: block
-rules:
-  - {name: tools, tool: "*", action: allow}
-  - {name: others, method: "*", action: allow}
-"""
-HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
 # This many checks succeed, of those that the suite requires: all that need only stdin and stdout.
 SUCCEED = {"2025-11-25": 73, "2026-07-28": 147}
 # The server does not have tasks, and fails; the gate answers for one it has not seen, as the suite
@@ -51,9 +34,8 @@ def with_suite(suite: str) -> Iterator[Machine]:
     """Boot a machine with the suite and its server, under a policy that allows all."""
     with installed.conformance_machine(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
-        machine.write("/etc/mcpwrap/policy.yaml", POLICY)
-        machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
-        machine.configure(SERVERS)
+        conformance.put_policy(machine, conformance.POLICY)
+        machine.configure(conformance.FIXTURE)
         machine.apply()
         yield machine
 
@@ -61,20 +43,10 @@ def with_suite(suite: str) -> Iterator[Machine]:
 STAGE = with_suite
 
 
-def run_suite(
-    machine: Machine, port: int, command: list[str], runs: dict[str, list[str]] = RUNS
-) -> Found:
-    """Run the suite as an agent that starts this command, and return its findings."""
-    argv = ["env", "PYTHONPATH=/opt/bed", "python3", "-m", "tests.system.guest.conformance.suite"]
-    argv += [str(port), json.dumps(runs), *command]
-    found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
-    return found
-
-
 @pytest.fixture(scope="module")
 def direct(stage: Machine) -> Found:
     """Return the suite's findings for the server itself."""
-    return run_suite(stage, 18001, SERVER)
+    return run_suite(stage, 18001, conformance.SERVER)
 
 
 def test_the_server_itself_has_what_the_suite_demands(direct: Found) -> None:
@@ -88,18 +60,14 @@ def test_behind_the_gate_it_is_the_same(machine: Machine, direct: Found) -> None
     """Each check by its name."""
     found = run_suite(machine, 18002, WRAPPED)
     for requirements, before in direct.items():
-        after = found[requirements]
-        others = {check for check in {*before, *after} if before.get(check) != after.get(check)}
+        others = conformance.differences(before, found[requirements])
         assert others == OTHERS[requirements]
 
 
 def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
     """So the suite notices the gate's effect."""
-    machine.write("/etc/mcpwrap/policy.yaml", HIDING)
-    machine.as_root("systemctl reload mcpwrap-gate")
-    call = "tools-call-simple-text"
-    options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}
-    found = run_suite(machine, 18003, WRAPPED, options)
+    conformance.put_policy(machine, conformance.HIDING)
+    found = run_suite(machine, 18003, WRAPPED, conformance.ONE_CALL)
     for version in RUNS:
-        assert found[version][f"{call}:{call}"] == "FAILURE"
-        assert direct[version][f"{call}:{call}"] == "SUCCESS"
+        assert found[version][f"{SIMPLE}:{SIMPLE}"] == "FAILURE"
+        assert direct[version][f"{SIMPLE}:{SIMPLE}"] == "SUCCESS"
