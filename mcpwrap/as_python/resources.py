@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from mcpwrap.as_python.out_files import OutFiles
 from mcpwrap.core.execution import file_types, run_uris, server_protocol
-from mcpwrap.core.execution.server_protocol import McpRequestError
 from mcpwrap.core.execution.tool_result import RunFile
+from mcpwrap.core.protocol import server_revisions
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS
+from mcpwrap.core.protocol.server_revisions import McpRequestError
 
 _MAX_LISTED = 256  # the last ones; a URI of an earlier one can still be read
 
@@ -48,7 +49,7 @@ class SessionResources:
         found = run_uris.parse(uri)
         content = self._files.read(found) if found else None
         if found is None or content is None:
-            raise server_protocol.resource_not_found(uri, revision)
+            raise server_revisions.resource_not_found(uri, revision)
         kind = file_types.mime_type(found.name, content)
         text = file_types.text_of(kind, content)
         body: dict[str, Json] = (

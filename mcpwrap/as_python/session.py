@@ -16,9 +16,8 @@ from mcpwrap.as_python.replies import ReplyCollector, ReplyWriter
 from mcpwrap.as_python.resources import SessionResources
 from mcpwrap.as_python.run_tool import RunTool
 from mcpwrap.core.execution import server_protocol, tool, tool_result
-from mcpwrap.core.execution.server_protocol import McpRequestError
 from mcpwrap.core.execution.tool import RunEnvironment
-from mcpwrap.core.protocol import jsonrpc, methods
+from mcpwrap.core.protocol import jsonrpc, methods, server_revisions
 from mcpwrap.core.protocol.framing import LineBuffer, LineTooLongError
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
@@ -33,6 +32,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Request,
     Sender,
 )
+from mcpwrap.core.protocol.server_revisions import McpRequestError
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 MAX_CALLS = 16  # at a time
@@ -132,13 +132,13 @@ class PythonSession:
 
     def _take_request(self, request: Request, replies: ReplyCollector) -> None:
         try:
-            revision = server_protocol.revision_of(request, self._handshake)
+            revision = server_revisions.revision_of(request, self._handshake)
             if request.method == methods.TOOLS_CALL:
                 self._begin_call(request, revision, replies)
                 return
             answer = self._answer_by_method.get(request.method)
             if answer is None:
-                raise server_protocol.unknown_method(request.method)
+                raise server_revisions.unknown_method(request.method)
             result = answer(request.params, revision)
         except McpRequestError as error:
             replies.add(jsonrpc.error_response(request.id, error.code, str(error), error.data))
@@ -146,21 +146,21 @@ class PythonSession:
         replies.add(_result(request.id, result, revision))
 
     def _initialize(self, params: Mapping[str, Json], _revision: str) -> dict[str, Json]:
-        self._handshake = server_protocol.negotiated(params)
+        self._handshake = server_revisions.negotiated(params)
         return server_protocol.initialize_result(self._handshake, __version__)
 
     def _list_tools(self, params: Mapping[str, Json], revision: str) -> dict[str, Json]:
-        server_protocol.check_cursor(params)
+        server_revisions.check_cursor(params)
         tools: Json = [tool.definition(self._described(), revision)]
         return server_protocol.cacheable({"tools": tools}, revision)
 
     def _list_resources(self, params: Mapping[str, Json], revision: str) -> dict[str, Json]:
-        server_protocol.check_cursor(params)
+        server_revisions.check_cursor(params)
         return self._resources.list_result(revision)
 
     @staticmethod
     def _list_templates(params: Mapping[str, Json], revision: str) -> dict[str, Json]:
-        server_protocol.check_cursor(params)
+        server_revisions.check_cursor(params)
         return server_protocol.cacheable({"resourceTemplates": []}, revision)
 
     def _read_resource(self, params: Mapping[str, Json], revision: str) -> dict[str, Json]:

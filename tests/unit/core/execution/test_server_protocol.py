@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from mcpwrap.core.execution import server_protocol
-from mcpwrap.core.execution.server_protocol import MODERN, McpRequestError
+from mcpwrap.core.protocol import server_revisions
 from mcpwrap.core.protocol.jsonrpc import Request
+from mcpwrap.core.protocol.server_revisions import MODERN, McpRequestError
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -43,7 +44,7 @@ def test_a_request_has_a_revision_or_an_error(
     method: str, meta: dict[str, Any], handshake: str | None, expected: str | int
 ) -> None:
     try:
-        found: str | int = server_protocol.revision_of(request(method, **meta), handshake)
+        found: str | int = server_revisions.revision_of(request(method, **meta), handshake)
     except McpRequestError as error:
         found = error.code
     assert found == expected
