@@ -23,6 +23,7 @@ class SecretRef:
 
 Template = tuple[str | SecretRef, ...]  # the parts of a value, in order
 Expose = Literal["", "http"]
+TRANSPORTS = ("stdio", "http")  # by which an agent reaches a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,26 @@ class Python:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HubMember:
+    """Server that a hub offers: `[mcp_servers.HUB.members.NAME]`."""
+
+    name: str
+    namespace: str  # "" where its tools keep their names
+    instructions: str = ""  # for agents, after the member's own
+    transports: tuple[str, ...] = TRANSPORTS  # by which the hub's agent may have come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """Server that offers the tools of other servers, and has none itself."""
+
+    members: tuple[HubMember, ...]  # in the order of their names
+
+
+Runs = Local | RemoteServer | Python | Hub
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerListener:
     """Worker of this machine for Python servers of other machines: `[worker]`."""
 
@@ -136,7 +157,7 @@ class Server:
     """Server: one `[mcp_servers.NAME]` with its `mcpwrap` sub-table."""
 
     name: str
-    runs: Local | RemoteServer | Python
+    runs: Runs
     agents: tuple[str, ...] = ("@mcpwrap",)
     egress: tuple[Destination | Group, ...] = ()  # of a URL, its own host is the first
     direct: tuple[Direct, ...] = ()
@@ -185,6 +206,8 @@ class Server:
                 return _keys(headers) | own | ({key} if key else set())
             case Python():
                 return frozenset({TOKEN})
+            case Hub():
+                return frozenset()
             case _:
                 assert_never(self.runs)
 

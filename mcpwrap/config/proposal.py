@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 import tomli
 
 from mcpwrap.config.model import ConfigError, Problem, Server
-from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.parse import SourceFile, parse_part
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.names import OAUTH_KEY, is_server_name
 from mcpwrap.errors import UsageError
@@ -23,7 +23,7 @@ def texts_of(raw: bytes) -> dict[str, str]:
     Raises:
         ConfigError: with every problem of the proposal.
     """
-    servers = parse([SourceFile(_NAME, raw)]).servers
+    servers = parse_part([SourceFile(_NAME, raw)]).servers
     problems = [
         Problem(
             _NAME,
@@ -76,7 +76,7 @@ def servers_of(untrusted_texts: Mapping[str, str]) -> dict[str, Server]:
     for name, text in untrusted_texts.items():
         if not is_server_name(name) or not _ASCII.fullmatch(text):
             raise _malformed("characters that are not valid in a name or in TOML of mcpwrap")
-        server = parse([SourceFile(_NAME, text.encode())]).servers.get(name)
+        server = parse_part([SourceFile(_NAME, text.encode())]).servers.get(name)
         if server is None or toml_of(server) != text:
             raise _malformed("a text that is not one server as mcpwrap writes it")
         servers[name] = server

@@ -5,14 +5,18 @@ from typing import assert_never
 
 from mcpwrap.config import remote_server
 from mcpwrap.config.model import (
+    TRANSPORTS,
     AllowedRequest,
     Destination,
     Direct,
     Group,
+    Hub,
+    HubMember,
     Limits,
     Local,
     Python,
     RemoteServer,
+    Runs,
     Server,
     Template,
     Workspace,
@@ -32,13 +36,15 @@ _TIMES = (("h", 3600), ("m", 60), ("s", 1))
 
 
 def toml_of(server: Server) -> str:
-    r"""Return the two tables of a server, from which `parse` makes the same server.
+    r"""Return the tables of a server, from which `parse` makes the same server.
 
     Every character except space to `~` is escaped, as `\u202E`. `agents` is always written, for a
     program `egress` and `workspace` too; another setting only if it differs from its default.
     """
     table = f"mcp_servers.{server.name}"
     ours = [f"[{table}.mcpwrap]", *_written(_ours(server))]
+    if isinstance(server.runs, Hub):
+        return "\n".join([*_members(table, server.runs), *ours, ""])
     return "\n".join([f"[{table}]", *_written(_runs(server)), "", *ours, ""])
 
 
@@ -46,6 +52,20 @@ def toml_of_worker(listen: str, certificate: str, key: str) -> str:
     """Return the table `[worker]` with these settings, which `parse` judges."""
     settings = (("listen", listen), ("certificate", certificate), ("key", key))
     return "\n".join(["[worker]", *_written(settings), ""])
+
+
+def _members(table: str, hub: Hub) -> Iterable[str]:
+    for member in hub.members:
+        yield f"[{table}.members.{member.name}]"
+        yield from _written(_member(member))
+        yield ""
+
+
+def _member(member: HubMember) -> _Lines:
+    yield "namespace", member.namespace
+    yield from _unusual(("instructions", member.instructions))
+    if member.transports != TRANSPORTS:
+        yield "transports", member.transports
 
 
 def _runs(server: Server) -> _Lines:
@@ -61,6 +81,8 @@ def _runs(server: Server) -> _Lines:
             yield from _templates("headers", remote.headers)
         case Python(interpreter=interpreter):
             yield "python", interpreter
+        case Hub():
+            pass  # each member has a table of its own
         case _:
             assert_never(server.runs)
 
@@ -132,7 +154,7 @@ def _beyond(server: Server) -> tuple[Direct, ...]:
     return tuple(entry for entry in server.direct if entry != own)
 
 
-def _of_kind(runs: Local | RemoteServer | Python) -> _Lines:
+def _of_kind(runs: Runs) -> _Lines:
     """Yield the settings of one kind of server."""
     if isinstance(runs, RemoteServer) and runs.oauth is not None:
         yield "oauth", _oauth(runs.oauth)

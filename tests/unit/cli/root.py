@@ -16,7 +16,7 @@ from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap.decision import AppliedState
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.config.model import Local, Server
-from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.parse import SourceFile, parse_part
 from mcpwrap.machine import listener_files
 
 URL = "http://127.78.0.9:52100"
@@ -81,7 +81,7 @@ class Root:
     def _take(self) -> None:
         proposal = self.folder / "proposal"
         if proposal.exists() and (self.folder / "agrees").exists():
-            self.servers |= parse([SourceFile("p", proposal.read_bytes())]).servers
+            self.servers |= parse_part([SourceFile("p", proposal.read_bytes())]).servers
             self.applied |= self.servers.keys()
         if self.is_sorted:
             self.servers = dict(sorted(self.servers.items(), key=lambda one: f"{one[0]}.toml"))

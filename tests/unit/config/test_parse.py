@@ -24,8 +24,9 @@ from mcpwrap.config.model import (
     Template,
     Workspace,
 )
-from mcpwrap.config.parse import LIMIT_KEYS, OUR_KEYS, parse
+from mcpwrap.config.parse import parse
 from mcpwrap.config.remote_server import REMOTE_KEYS
+from mcpwrap.config.server_table import LIMIT_KEYS, OUR_KEYS
 from tests.unit.config.places import (
     BARE,
     ENV,

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from mcpwrap.config.model import ConfigError, Problem
-from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, OUR_KEYS, SourceFile, parse
+from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, SourceFile, parse
 from mcpwrap.config.remote_server import MAX_HEADERS
+from mcpwrap.config.server_table import OUR_KEYS
 from mcpwrap.config.toml_table import MAX_ITEMS
 from tests.unit.config.places import (
     BARE,
@@ -314,7 +315,7 @@ def test_a_server_has_a_name_that_can_be_an_account(name: str) -> None:
 
 def test_a_server_is_a_command_or_a_url_and_not_both() -> None:
     both = problems(source("[mcp_servers.a]\ncommand = '/x'\nurl = 'https://x.example/'"))
-    assert both[0].problem == "needs exactly one of `command`, `url` and `python`"
+    assert both[0].problem == "needs exactly one of `command`, `url`, `python` and `members`"
 
 
 def test_a_server_stands_in_one_file_only() -> None:

@@ -1,0 +1,213 @@
+"""Parser of one server's table, `[mcp_servers.NAME]`, with its sub-table `mcpwrap`."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from mcpwrap.config import (
+    hub,
+    local_program,
+    python_server,
+    quantities,
+    remote_server,
+    value_parsers,
+)
+from mcpwrap.config.model import (
+    IDLE_EXIT_S,
+    Destination,
+    Direct,
+    Group,
+    Hub,
+    Limits,
+    Local,
+    Python,
+    RemoteServer,
+    Runs,
+    Server,
+)
+from mcpwrap.config.toml_table import TomlTableReader
+
+OUR_KEYS = (
+    "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
+    "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
+    "relay", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
+)  # fmt: skip
+LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
+
+
+def read(name: str, reader: TomlTableReader) -> Server:
+    """Return the server; what is wrong is noted at its table."""
+    ours = reader.table("mcpwrap")
+    runs = _runs(name, reader, ours)
+    is_program = isinstance(runs, Local)
+    if not isinstance(runs, RemoteServer):
+        ours.refuse(
+            "oauth", "is only valid for a server with `url`", "remove it", code="E-OAUTH-NOT-REMOTE"
+        )
+    persistent = {"state": ours.flag("state"), "cache": _cache(runs, ours)}
+    server = Server(
+        name=name,
+        runs=runs,
+        agents=ours.many("agents", value_parsers.agent, ("@mcpwrap",), may_be_empty=False),
+        egress=_egress(runs, ours),
+        direct=_direct(runs, ours),
+        transparent=ours.flag("transparent", usual=is_program),
+        intercept=ours.flag("intercept"),
+        requests=ours.many("requests", value_parsers.request),
+        workspace=ours.many("workspace", value_parsers.workspace),
+        protect=ours.flag("protect", usual=True),
+        protect_instructions=ours.flag("protect_instructions", usual=True),
+        writable_command=ours.flag("writable_command"),
+        umask=ours.one("umask", value_parsers.umask, None),
+        state=persistent["state"],
+        cache=persistent["cache"],
+        secret_files=ours.many("secret_files", value_parsers.secret_key),
+        relay=ours.one("relay", value_parsers.relay, "gate"),
+        expose=ours.one("expose", value_parsers.expose, ""),
+        audit=ours.one("audit", value_parsers.audit, "hash"),
+        shared=ours.flag("shared"),
+        allow_degraded=ours.flag("allow_degraded"),
+        idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
+        limits=_limits(ours.table("limits"), persistent),
+    )
+    ours.finish(_our_keys(runs))
+    _expect_sound_egress(server, ours)
+    _expect_each_workspace_once(server, ours)
+    if server.relay == "direct" and server.speaks_http():
+        ours.note(
+            "relay",
+            "an agent that connects by HTTP has no descriptors to pass on",
+            'write `relay = "gate"`, or remove it',
+            code="E-CONFIG-RELAY-HTTP",
+        )
+    match runs:
+        case RemoteServer():
+            remote_server.expect_no_program(server, ours)
+        case Python():
+            python_server.expect_no_program(server, ours)
+        case Local():
+            local_program.expect_each_file_to_be_a_secret(server, ours)
+        case Hub():
+            pass  # its parser has refused what a hub cannot have
+        case _:
+            assert_never(runs)
+    return server
+
+
+def _runs(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Runs:
+    """Return what the server runs, by the one of four keys that its table has."""
+    kinds = [key for key in ("command", "url", "python", "members") if reader.has(key)]
+    if len(kinds) != 1:
+        reader.note(
+            "",
+            "needs exactly one of `command`, `url`, `python` and `members`",
+            'write `command = "/usr/bin/…"` for a program, `url = "https://…"` for a remote server,'
+            " `python` for a server that runs code, or tables `members` for a hub",
+            code="E-CONFIG-COMMAND-OR-URL",
+        )
+    runs: Runs
+    known: tuple[str, ...]
+    if "url" in kinds:
+        runs, known = remote_server.read(reader, ours), remote_server.REMOTE_KEYS
+    elif "python" in kinds:
+        runs, known = python_server.read(name, reader, ours), python_server.PYTHON_KEYS
+    elif "members" in kinds:
+        runs, known = hub.read(name, reader, ours, _without(hub.OUR_KEYS)), hub.HUB_KEYS
+    else:
+        runs, known = local_program.read(reader), local_program.LOCAL_KEYS
+    reader.finish(known, _our_keys(runs))
+    return runs
+
+
+def _our_keys(runs: Runs) -> tuple[str, ...]:
+    """Return the keys of the sub-table `mcpwrap` that this kind of server does not refuse."""
+    match runs:
+        case RemoteServer():
+            return _without(remote_server.NOT_OUR_KEYS)
+        case Python():
+            return (*_without((*python_server.NOT_OUR_KEYS, "oauth")), *python_server.OUR_KEYS)
+        case Local():
+            return _without(("oauth",))
+        case Hub():
+            return hub.OUR_KEYS
+        case _:
+            assert_never(runs)
+
+
+def _without(refused: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(key for key in OUR_KEYS if key not in refused)
+
+
+def _cache(runs: Runs, ours: TomlTableReader) -> bool:
+    """Return whether the server has a persistent folder; a Python server always has."""
+    return ours.flag("cache") or isinstance(runs, Python)
+
+
+def _direct(runs: Runs, ours: TomlTableReader) -> tuple[Direct, ...]:
+    """Return the entries of `direct`, and before them the worker on another machine, if any."""
+    listed = ours.many("direct", value_parsers.direct)
+    own = runs.worker if isinstance(runs, Python) else None
+    return tuple(dict.fromkeys([own, *listed])) if own else listed
+
+
+def _egress(runs: Runs, ours: TomlTableReader) -> tuple[Destination | Group, ...]:
+    """Return the server's allowlist: the host of its own URL, if it has one, and `egress`."""
+    listed = ours.many("egress", value_parsers.egress)
+    own = remote_server.reached(runs) if isinstance(runs, RemoteServer) else ()
+    return tuple(dict.fromkeys([*own, *listed])) if own else listed
+
+
+def _expect_sound_egress(server: Server, ours: TomlTableReader) -> None:
+    """Note egress settings that would have no effect: their author relies on them."""
+    if (server.intercept or server.requests) and not server.egress:
+        ours.note(
+            "intercept",
+            "there is no `egress` to inspect",
+            "list the hosts in `egress`",
+            code="E-EGRESS-INTERCEPT-NO-HOSTS",
+        )
+    if server.requests and not server.intercept:
+        ours.note(
+            "requests",
+            "requests inside TLS are visible only with `intercept`",
+            "write `intercept = true`",
+            code="E-EGRESS-REQUESTS-NO-INTERCEPT",
+        )
+    hosts = [entry for entry in server.egress if isinstance(entry, Destination)]
+    for request in server.requests:
+        if not any(entry.covers(request.host) for entry in hosts):
+            ours.note(
+                "requests",
+                f"{request.host} is not in `egress`",
+                "list it there",
+                code="E-EGRESS-REQUESTS-HOST",
+            )
+
+
+def _expect_each_workspace_once(server: Server, ours: TomlTableReader) -> None:
+    folders = [workspace.path for workspace in server.workspace]
+    for path in sorted({path for path in folders if folders.count(path) > 1}):
+        ours.note(
+            "workspace", f"{path} is listed twice", "keep one of the two", code="E-CONFIG-DUPLICATE"
+        )
+
+
+def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:
+    usual = Limits()
+    for key, is_there in persistent.items():
+        if not is_there:
+            reader.refuse(
+                key,
+                f"limits a folder that the server does not have: `{key}` is not set",
+                f"write `{key} = true` in the table above, or remove this limit",
+                code="E-CONFIG-LIMIT-UNUSED",
+            )
+    limits = Limits(
+        memory_bytes=reader.one("memory", quantities.size_bytes, usual.memory_bytes),
+        tasks=reader.count("tasks", usual.tasks, 32_768),
+        sessions=reader.count("sessions", usual.sessions, 1024),
+        cpu_percent=reader.one("cpu", quantities.percent, usual.cpu_percent),
+        state_bytes=reader.one("state", quantities.size_bytes, usual.state_bytes),
+        cache_bytes=reader.one("cache", quantities.size_bytes, usual.cache_bytes),
+    )
+    reader.finish(LIMIT_KEYS)
+    return limits
