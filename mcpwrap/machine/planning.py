@@ -20,7 +20,7 @@ from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.plan import http_listeners, paths, registry, run_slots, widened_boundaries
+from mcpwrap.plan import http_listeners, hubs, paths, registry, run_slots, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.observed import Observed
@@ -80,6 +80,7 @@ def notes() -> list[str]:
         *vanished(),
         *policy_errors(),
         *widened_boundaries.widenings_of(config),
+        *hubs.notes(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"

@@ -6,7 +6,15 @@ from itertools import chain
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.config.model import Config, Local, Python, RemoteServer, Server, WorkerListener
+from mcpwrap.config.model import (
+    Config,
+    Hub,
+    Local,
+    Python,
+    RemoteServer,
+    Server,
+    WorkerListener,
+)
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of, launches_of_python
@@ -60,7 +68,7 @@ def _launches(server: Server) -> list[Launch]:
             return [launch_of(local.command, local.args, local.cwd, local.env)]
         case Python(worker=None, interpreter=interpreter):
             return launches_of_python(interpreter, installs=bool(server.egress))
-        case Python() | RemoteServer():
+        case Python() | RemoteServer() | Hub():
             return []
         case _:
             assert_never(server.runs)

@@ -6,14 +6,23 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.config.model import Config, Local, Python, RemoteServer, SecretRef, Server, Template
+from mcpwrap.config.model import (
+    Config,
+    Hub,
+    Local,
+    Python,
+    RemoteServer,
+    SecretRef,
+    Server,
+    Template,
+)
 from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire import sni_front_file, webhook_file
 from mcpwrap.core.wire.execution import execute_api
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import http_listeners, paths, run_slots, unit_files, workspaces
+from mcpwrap.plan import http_listeners, hubs, paths, run_slots, unit_files, workspaces
 from mcpwrap.plan.egress import nft_elements, server_egress, squid_instances
 from mcpwrap.plan.egress.server_egress import Sources
 from mcpwrap.plan.registry import Allocation, Registry
@@ -29,6 +38,7 @@ class Ids:
     uids_by_group: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
+Servers = Mapping[str, Server]  # all of the configuration, by name
 PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: the files whose rules concern it
 
 
@@ -70,9 +80,11 @@ def desired(
     servers = config.servers
     uids = {name: registry.uid_of(name) for name in servers}
     slots = {name: registry.uid_of(name) for name in run_slots.names(config)}
-    admissions = {
-        name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
+    rules = {
+        name: _admission(server, servers, ids, policies.get(name, ()))
+        for name, server in servers.items()
     }
+    admissions = hubs.with_members(rules, config)
     registry = http_listeners.assigned(squid_instances.assigned(config, registry), admissions)
     listeners = http_listeners.desired_listeners(config, admissions, registry)
     described = workspaces.described(config, admissions)
@@ -80,7 +92,7 @@ def desired(
         uid_by_name=uids,
         uid_by_slot=slots,
         server_files={
-            name: _files(server, registry.by_name[name], sources, described.get(name))
+            name: _files(server, servers, registry.by_name[name], sources, described.get(name))
             for name, server in servers.items()
         },
         sysusers_files=_sysusers_files(uids, slots),
@@ -132,10 +144,14 @@ def _authorities(config: Config) -> frozenset[str]:
 
 
 def _files(
-    server: Server, has: Allocation, sources: Sources, shown: specs.Workspaces | None
+    server: Server,
+    servers: Servers,
+    has: Allocation,
+    sources: Sources,
+    shown: specs.Workspaces | None,
 ) -> dict[str, str]:
     uid = has.uid
-    spec = msgspec.structs.replace(_spec(server, uid, sources), workspaces=shown)
+    spec = msgspec.structs.replace(_spec(server, servers, uid, sources), workspaces=shown)
     files = {
         paths.spec(server.name): specs.encode(spec),
         paths.drop_in(server.name): unit_files.drop_in(server, uid, has.squid or ""),
@@ -145,8 +161,8 @@ def _files(
     return files
 
 
-def _spec(server: Server, uid: int, sources: Sources) -> specs.ServerSpec:
-    runs = _program(server)
+def _spec(server: Server, servers: Servers, uid: int, sources: Sources) -> specs.ServerSpec:
+    runs = _program(server, servers)
     return specs.ServerSpec(
         name=server.name,
         command=runs.command,
@@ -171,6 +187,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.ServerSpec:
         remote=_remote(server.runs) if isinstance(server.runs, RemoteServer) else None,
         umask=server.umask,
         python=_python(server, server.runs) if isinstance(server.runs, Python) else None,
+        hub=hubs.spec(server.runs, servers) if isinstance(server.runs, Hub) else None,
     )
 
 
@@ -197,7 +214,7 @@ def _part(part: str | SecretRef) -> str | specs.SecretPart:
     return specs.SecretPart(part.key) if isinstance(part, SecretRef) else part
 
 
-def _program(server: Server) -> Local:
+def _program(server: Server, servers: Servers) -> Local:
     """Return the program that the wrapper starts, which may be one of mcpwrap's."""
     match server.runs:
         case Local() as local:
@@ -207,11 +224,15 @@ def _program(server: Server) -> Local:
         case Python():
             token: Template = (SecretRef(execute_api.TOKEN),)
             return Local(command=paths.PYTHON_PROGRAM, env={execute_api.TOKEN: token})
+        case Hub():
+            return hubs.program(server.name, server.runs, servers)
         case _:
             assert_never(server.runs)
 
 
-def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.AccessRule:
+def _admission(
+    server: Server, servers: Servers, ids: Ids, policy: tuple[str, ...]
+) -> specs.AccessRule:
     uids: list[int] = []
     gids: list[int] = []
     for agent in server.agents:
@@ -227,7 +248,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Acces
             fix="name one account in `agents`, or write `shared = true`",
             code="E-PLAN-NOT-SHARED",
         )
-    runs = _program(server)
+    runs = _program(server, servers)
     members = {uid for group in _groups(server) for uid in ids.uids_by_group.get(group, ())} - {0}
     return specs.AccessRule(
         uids=tuple(sorted(uids)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mcpwrap.config.model import Server
+from mcpwrap.config.model import Hub, Server
 from mcpwrap.core.names import account_of, is_slot_name
 from mcpwrap.plan import paths, workspaces
 from mcpwrap.plan.egress import server_egress
@@ -51,6 +51,11 @@ def drop_in(server: Server, uid: int, instance: str) -> str:
         what = "A persistent home." if server.state else "A persistent folder for the login."
         lines += [f"# {what}", f"StateDirectory={folder}"]
         lines += [f"BindPaths=/var/lib/{folder}"]
+    if isinstance(server.runs, Hub):
+        lines.append(
+            "# The supervisor opens sessions of members at the gate, and sees no other socket."
+        )
+        lines.append(f"BindReadOnlyPaths={paths.DOOR}")
     lines += workspaces.drop_in(server)
     if server.secrets():
         lines += _secrets(server.name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from mcpwrap.as_root.apply import apply
 from mcpwrap.as_root.secrets import mint
 from mcpwrap.config.model import Config
-from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.parse import SourceFile, parse, parse_part
 from mcpwrap.config.toml_writer import toml_of_worker
 from mcpwrap.core.wire.execution.execute_api import TOKEN
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL
@@ -166,7 +166,7 @@ def _added(text: str) -> dict[str, str]:
 
 def _has_more(path: str) -> bool:
     """Return whether a file of the configuration has other tables than [worker]."""
-    alone = parse([SourceFile(path, root_files.read_roots_own(path))])
+    alone = parse_part([SourceFile(path, root_files.read_roots_own(path))])
     return alone != Config({}, {}, worker=alone.worker)
 
 

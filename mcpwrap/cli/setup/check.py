@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from mcpwrap.cli.common import input_file
+from mcpwrap.config.model import Hub, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
@@ -23,5 +24,12 @@ def command(files: tuple[Path, ...]) -> int:
     if not files:
         planning.steps()  # raises for all that `plan` refuses, such as agents without an account
     servers = parse([input_file.read(path) for path in files] or observer.config_files()).servers
-    tty.say(f"no errors; servers: {', '.join(servers) or 'none'}")
+    shown = [_with_members(server) for server in servers.values()]
+    tty.say(f"no errors; servers: {', '.join(shown) or 'none'}")
     return EXIT_OK
+
+
+def _with_members(server: Server) -> str:
+    if not isinstance(server.runs, Hub):
+        return server.name
+    return f"{server.name} ({', '.join(member.name for member in server.runs.members)})"

@@ -69,6 +69,21 @@ class PythonSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache_bytes: int = CACHE_BYTES  # of the server's folder `cache`, which packages share
 
 
+class HubMemberSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Member of a hub: a server of its own, whose tools the hub offers under a namespace."""
+
+    name: str
+    namespace: str
+    instructions: str = ""  # beside the member's own
+    inherits: tuple[str, ...] = ()  # the agent's variables that are passed on to it, and no others
+
+
+class HubSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Server that offers the tools of other servers."""
+
+    members: tuple[HubMemberSpec, ...]
+
+
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Server descriptor for its wrapper. `/var/lib/mcpwrap/servers/NAME.json`."""
 
@@ -97,10 +112,19 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     remote: RemoteSpec | None = None  # if set, `command` is mcpwrap's remote program
     umask: int | None = None  # of the server; None is its agent's
     python: PythonSpec | None = None  # if set, `command` is mcpwrap's Python server
+    hub: HubSpec | None = None  # if set, `command` is mcpwrap's hub
 
     def has_oauth(self) -> bool:
         """Return whether this is a remote server with an OAuth login."""
         return self.remote is not None and self.remote.oauth is not None
+
+
+class HubMemberRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Member of a hub, as the gate admits it."""
+
+    name: str
+    namespace: str
+    transports: tuple[str, ...] = ("stdio", "http")  # by which the hub's agent may have come
 
 
 class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,6 +141,8 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     members: tuple[int, ...] = ()  # members of `gids` that root could list when this was written
     policy: tuple[str, ...] = ()  # files whose rules apply to it, at the time of the last `apply`
     sessions: int = 0  # of the server at a time; 0, of an earlier version: only the wrapper counts
+    hub: tuple[HubMemberRule, ...] = ()  # its members, if it is a hub
+    is_member: bool = False  # of a hub: the gate keeps what it lists
     executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:

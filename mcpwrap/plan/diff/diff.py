@@ -105,13 +105,14 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
 def _in_both(now: specs.AccessRule, then: specs.AccessRule) -> specs.AccessRule | None:
     """Return the part of a rule that stays; None if more changes than single accounts.
 
-    Single accounts are agents by HTTP, and members of groups. A rule's policy files admit none.
+    Single accounts are agents by HTTP, and members of groups. A rule's policy files admit none, and
+    neither does its membership in a hub: the hub's rule does.
     """
     uids = tuple(uid for uid in now.http_uids if uid in then.http_uids)
     members = tuple(uid for uid in now.members if uid in then.members)
     both = msgspec.structs.replace(now, http_uids=uids, members=members)
     is_same = both == msgspec.structs.replace(
-        then, http_uids=uids, members=members, policy=now.policy
+        then, http_uids=uids, members=members, policy=now.policy, is_member=now.is_member
     )
     return both if is_same else None
 

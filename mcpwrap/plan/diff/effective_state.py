@@ -16,10 +16,12 @@ def _access_rule(want: Desired, name: str) -> str:
 
     Agents by HTTP are left out: their listener ends their sessions when it is stopped. So are the
     members of groups, which the kernel reports, and the policy: sessions keep the one that the gate
-    has read.
+    has read. A server that becomes a member of a hub ends no session of its own.
     """
     rule = want.admissions.by_server[name]
-    return specs.encode(msgspec.structs.replace(rule, http_uids=(), members=(), policy=()))
+    return specs.encode(
+        msgspec.structs.replace(rule, http_uids=(), members=(), policy=(), is_member=False)
+    )
 
 
 def all_of(want: Desired) -> Applied:

@@ -41,6 +41,11 @@ LISTENING = (
     "runs = { at_once = 1, memory = '1G' }\n"
     "[worker]\nlisten = '10.0.0.5:9443'\ncertificate = '/etc/a.pem'\nkey = '/etc/a.key'\n"
 )
+HUB = (
+    f"{GIT_AND_TIME}inherits = ['TZ']\n"
+    "[mcp_servers.tools.members.git]\n[mcp_servers.tools.members.time]\n"
+)
+SMALLER_HUB = HUB.replace("[mcp_servers.tools.members.git]\n", "")
 CONFIGS = {
     "nothing": NOTHING,
     "git": GIT,
@@ -65,6 +70,8 @@ CONFIGS = {
     "url": URL,
     "python": PYTHON,
     "listening": LISTENING,
+    "hub": HUB,
+    "smaller-hub": SMALLER_HUB,
 }
 from_each = pytest.mark.parametrize("before", CONFIGS.values(), ids=CONFIGS)
 to_each = pytest.mark.parametrize("text", CONFIGS.values(), ids=CONFIGS)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_gate.session import admit
-from mcpwrap.as_gate.state import access_list
+from mcpwrap.as_gate.state import access_list, emergency_stop
 from mcpwrap.plan import paths
 
 
@@ -63,6 +62,6 @@ def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
 
 
 def test_what_the_gate_refuses_is_what_root_is_told_of() -> None:
-    assert {*map(str, admit.PANIC)} <= {*paths.OTHER_FILES}
+    assert {*map(str, emergency_stop.PANIC)} <= {*paths.OTHER_FILES}
     assert str(access_list.PATH) == paths.ACCESS_LIST
-    assert str(admit.SERVERS) == paths.SPECS
+    assert str(emergency_stop.SERVERS) == paths.SPECS
