@@ -8,21 +8,16 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from mcpwrap.core.gate.definitions.filtering import CASE_VARIANT, filter_description
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.session import ALLOWED, SessionState, is_refused
 from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import has_case_variant, has_case_variant_in_result
-from mcpwrap.core.protocol.confusable_names import why_deceptive
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
-from mcpwrap.core.text.sanitise import shown
 
-CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is a variant spelling of an MCP key.")
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server requests input that MCP does not define.")
-# Lists whose entries the agent calls by name.
-_NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}
-_MAX_NAMED = 10  # names in the note on what was left out
 # The agent sends `requestState` back byte for byte; `inputRequests` are judged by themselves.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
@@ -34,11 +29,13 @@ def judge_result(session: SessionState, context: RequestContext, value: Json) ->
     """
     if not isinstance(value, dict):
         return _judge_content(session, context, value)
+    if session.collector is not None:
+        session.collector.take_result(context, value)
     judged = _judge_kind(session, context, value)
     after = judged.value
     if judged.refusal is not None or not isinstance(after, dict):
         return judged
-    if has_case_variant_in_result(after):
+    if context.method not in methods.DESCRIPTIONS and has_case_variant_in_result(after):
         return replace(judged, refusal=CASE_VARIANT)
     is_of_a_handshake = session.has_handshake and context.era is ProtocolEra.HANDSHAKE
     if is_of_a_handshake or "inputRequests" not in after:
@@ -50,6 +47,8 @@ def judge_failure(
     session: SessionState, context: RequestContext, error: dict[str, Json]
 ) -> ResultJudgement:
     """Judge an error of any method in the same way: a third party may have written its text."""
+    if session.collector is not None:
+        session.collector.take_failure(context, error["code"])
     texts = {key: error[key] for key in error if key != "code"}
     judged = _judge_by_rules(session, context, texts)
     if judged.refusal is not None or not isinstance(judged.value, dict):
@@ -81,22 +80,8 @@ def _judge_kind(
         case _:
             pass
     if context.method in methods.DESCRIPTIONS:
-        return _judge_description(session, context.method, value)
+        return filter_description(session.policy, context.method, value)
     return _judge_content(session, context, value)
-
-
-def _judge_description(
-    session: SessionState, method: str, value: dict[str, Json]
-) -> ResultJudgement:
-    listed = _judge_named(session, method, value)
-    if listed.refusal is not None or not isinstance(listed.value, dict):
-        return listed
-    judged = session.policy.judge_description(method, listed.value)
-    after = judged.value
-    if after is not value and isinstance(after, dict) and "cacheScope" in after:
-        # The list for one agent must not be cached for another. Source: 2026-07-28, caching.
-        after = {**after, "cacheScope": "private"}
-    return replace(judged, value=after, left_out=listed.left_out)
 
 
 def _judge_content(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
@@ -123,36 +108,6 @@ def _judge_by_rules(session: SessionState, context: RequestContext, value: Json)
     if isinstance(judged.value, dict):
         return replace(judged, value={**judged.value, **kept})
     return judged
-
-
-def _judge_named(session: SessionState, method: str, value: dict[str, Json]) -> ResultJudgement:
-    """Leave out tools that the policy hides, and tools and prompts with a deceptive name."""
-    key = _NAMED.get(method, "")
-    entries = value.get(key)
-    if not isinstance(entries, list):
-        return ResultJudgement(value)
-    if any(isinstance(entry, dict) and has_case_variant_in_result(entry) for entry in entries):
-        return ResultJudgement(value, CASE_VARIANT)
-    names = [_name(entry) for entry in entries]
-    why = {name: reason for name in names if (reason := why_deceptive(name))}
-    hidden = set(filter(session.policy.hides, names)) if method == methods.TOOLS_LIST else set()
-    unlisted = why.keys() | hidden
-    if unlisted.isdisjoint(names):
-        return ResultJudgement(value)
-    listed = [one for one, name in zip(entries, names, strict=True) if name not in unlisted]
-    return ResultJudgement({**value, key: listed}, left_out=_left_out_text(why))
-
-
-def _name(entry: Json) -> str:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _left_out_text(why_by_name: dict[str, str]) -> str:
-    """Return the names that were left out, each with its reason, in printable ASCII."""
-    named = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
-    more = [f"{len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else []
-    return ", ".join([*named[:_MAX_NAMED], *more])
 
 
 def _judge_input_requests(session: SessionState, requests: Json) -> Judgement:

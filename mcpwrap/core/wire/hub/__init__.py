@@ -1,0 +1,1 @@
+"""PURE: formats between a hub, its supervisor and the gate."""

@@ -1,0 +1,107 @@
+"""Catalogue of a hub's session: members with what they listed last, or with a refusal."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mcpwrap.as_gate.agent_identity import AgentIdentity, Door
+from mcpwrap.as_gate.hubs import catalogue, definitions_store
+from mcpwrap.as_gate.state import emergency_stop
+from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.core.wire.hub import hub_catalogue
+from mcpwrap.core.wire.hub.hub_catalogue import CatalogueMember, Definitions
+from mcpwrap.linux.unix_socket import memfd
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
+from mcpwrap.machine import policy_files
+from tests.unit.as_gate.hub_world import ADMISSIONS, ALICE, BOB, GUESTS
+
+POLICY = "version: 1\nrules: [{name: r, server: git, tool: drop, action: hide}]"
+READ, DROP = msgspec.Raw(b'{"name":"read"}'), msgspec.Raw(b'{"name":"drop"}')
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Give Alice definitions of all servers, and the machine a policy."""
+    for name in ("definitions", "servers", "etc"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(definitions_store, "FOLDER", tmp_path / "definitions")
+    monkeypatch.setattr(emergency_stop, "SERVERS", tmp_path / "servers")
+    monkeypatch.setattr(emergency_stop, "PANIC", (tmp_path / "panic.json",))
+    monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "etc/policy.yaml"))
+    monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "etc/policy.d"))
+    (tmp_path / "etc/policy.yaml").write_text(POLICY)
+    (tmp_path / "definitions" / str(ALICE)).mkdir()
+    found = hub_catalogue.encode_definitions(Definitions(tools=(READ, DROP)))
+    for name in ADMISSIONS.by_server:
+        (tmp_path / "definitions" / str(ALICE) / f"{name}.json").write_bytes(found)
+    return tmp_path
+
+
+def members(
+    uid: int = ALICE, gids: tuple[int, ...] = (), door: Door = "stub"
+) -> dict[str, CatalogueMember]:
+    policies = Policies()
+    policies.reload()
+    agent = AgentIdentity(Peer(1, uid, frozenset(gids)), door, via="3-1", hub="tools")
+    fd = catalogue.sealed_catalogue(agent, ADMISSIONS, policies)
+    with pytest.raises(PermissionError):
+        os.write(fd, b"x")
+    content = hub_catalogue.decode(memfd.read_all(fd))
+    os.close(fd)
+    names = [member.name for member in content.members]
+    assert names == sorted(names)
+    return {member.name: member for member in content.members}
+
+
+def test_an_agent_gets_what_its_members_listed_by_its_policy() -> None:
+    found = members()
+    assert found["git"] == CatalogueMember(name="git", definitions=Definitions(tools=(READ,)))
+    assert found["local"].definitions == Definitions(tools=(READ, DROP))
+    assert {name for name, one in found.items() if one.refusal} == {"gone", "other", "raw", "web"}
+    assert all(one.definitions is None for one in found.values() if one.refusal)
+
+
+def test_definitions_are_those_of_the_agent() -> None:
+    found = members(BOB, (GUESTS,))
+    assert found["git"] == CatalogueMember(name="git")
+    assert "may not use" in members(BOB)["git"].refusal
+
+
+def test_a_listener_offers_the_members_for_http() -> None:
+    found = members(door="http")
+    assert {name for name, one in found.items() if not one.refusal} == {"git", "web"}
+
+
+def test_a_member_under_an_emergency_stop_is_left_out(folder: Path) -> None:
+    (folder / "panic.json").write_text('{"names":["git"]}')
+    found = members()
+    assert "stopped in an emergency" in found["git"].refusal
+    assert found["git"].definitions is None
+    assert found["local"].definitions is not None
+
+
+def test_without_a_valid_policy_no_member_is_offered(folder: Path) -> None:
+    (folder / "etc/policy.yaml").write_text("version: 1\nrules: [{name: r}]")
+    assert all(one.refusal and one.definitions is None for one in members().values())
+
+
+@pytest.mark.parametrize("tool", [b'"\xff"', b"7", b'{"name":"a","Name":"b"}'])
+def test_definitions_that_are_none_are_listed_again(folder: Path, tool: bytes) -> None:
+    file = folder / "definitions" / str(ALICE) / "git.json"
+    file.write_bytes(b'{"tools":[%s]}' % tool)
+    found = members()
+    assert found["git"].refusal == ""
+    assert found["git"].definitions in (
+        None,
+        Definitions(),
+        Definitions(tools=(msgspec.Raw(b"7"),)),
+    )
+    assert found["local"].definitions is not None
+
+
+def test_members_beyond_the_bound_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(hub_catalogue.encode(hub_catalogue.Catalogue(members=(members()["git"],))))
+    monkeypatch.setattr(catalogue, "MAX_BYTES", size + 1)
+    assert [name for name, one in members().items() if one.definitions] == ["git"]
