@@ -17,6 +17,7 @@ from mcpwrap.linux.unix_socket.peer_credentials import Peer
 LISTENERS = "mcpwrap-http"  # the account of all listeners
 APPROVERS = "mcpwrap-approvers"
 LOGIN = "login"
+HUB_CLAIM = "@"  # begins the claim of a hub: the id of its session follows
 _MAX_DIGITS = 10
 Door = Literal["stub", "http", "login"]
 
@@ -27,9 +28,13 @@ class AgentIdentity:
 
     who: Peer
     door: Door
+    via: str = ""  # the session of the hub by which it uses a member
+    hub: str = ""  # that hub
 
     def may_use(self, admission: AccessRule) -> bool:
         """Return whether the access rule allows this kind of connection to the agent."""
+        if self.via and self.door == "http":  # its listener is the hub's, and has no groups
+            return self.who.uid in {*admission.uids, *admission.members}
         match self.door:
             case "stub":
                 return admission.admits(self.who.uid, self.who.gids)
@@ -64,13 +69,19 @@ def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
 def claim_in(variables: Mapping[str, str]) -> str:
     """Return the claim of a hello: an agent's UID, `LOGIN` for a login, or "" without one.
 
+    For the member of a hub it is `@` and the id of the hub's session.
+
     Raises:
-        ValueError: the hello has both, or no value for the UID.
+        ValueError: the hello has two of them, or no value for the UID.
     """
     claims = [variables[session_socket.AGENT]] if session_socket.AGENT in variables else []
-    if claims in ([""], [LOGIN]):
+    if claims in ([""], [LOGIN]) or any(claim.startswith(HUB_CLAIM) for claim in claims):
         raise ValueError(f"the value of {session_socket.AGENT} is not a UID")
     claims += [LOGIN] if session_socket.LOGIN in variables else []
     if len(claims) > 1:
         raise ValueError("a listener cannot request a login")
+    if session_socket.VIA in variables:
+        claims.append(HUB_CLAIM + variables[session_socket.VIA])
+    if len(claims) > 1:
+        raise ValueError("a hub cannot claim an agent or request a login")
     return claims[0] if claims else ""

@@ -13,19 +13,20 @@ from mcpwrap.linux.systemd.socket_activation import listening_sockets
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
+DOOR = "/run/mcpwrap/door/gate.sock"  # the same socket in a folder of its own, which hubs see
 
 
 def main() -> int:
     """Serve until systemd stops the gate."""
     prctl.forbid_dumps()
     environ = dict(os.environ)  # noqa: TID251 - a main()
-    listener, door = listening_sockets(environ, GATE, APPROVE)
+    *listeners, approvers = listening_sockets(environ, GATE, DOOR, APPROVE)
     try:
         audit = AuditWriter()
     except (OSError, ValueError) as error:
         log_line(f"the audit cannot be begun, so the gate does not start: {error} [E-AUDIT-START]")
         return EXIT_FAILED
-    monitor = Monitor(listener, door, Notifier(), Policies(), audit)
+    monitor = Monitor(listeners, approvers, Notifier(), Policies(), audit)
     # Children share the memory pages of all objects so far, and the collector does not touch them.
     gc.freeze()
     monitor.serve()

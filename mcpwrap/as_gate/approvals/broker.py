@@ -21,6 +21,7 @@ from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.core.approval.approved_calls import VALID_FOR_S, ApprovedCall, ApprovedCalls
 from mcpwrap.core.approval.entry import (
     AlreadyApproved,
     ApprovalNotice,
@@ -50,6 +51,7 @@ class ApprovalBroker:
         self._family = family
         self._policies = policies
         self._book = ApprovalQueue(lambda: secrets.token_hex(_ID_BYTES))
+        self._approved_calls = ApprovedCalls()
         self._documents = Documents()
         self.deciding = DecisionExecutor(people, self._book, self._documents, audit, poll)
         self.deciding.tell = self._send_notices
@@ -79,10 +81,12 @@ class ApprovalBroker:
         """Remove the questions of a session that has ended."""
         self._documents.drop_page(child.pid)
         self._book.is_over(child.pid)
+        self._approved_calls.is_over(child.entry.session if child.entry else "")
         self._changed()
 
     def void(self) -> None:
         """Have all pending requests judged again, by another policy."""
+        self._approved_calls.clear()
         self._send_notices(self._book.void())
         self._changed()
 
@@ -124,7 +128,14 @@ class ApprovalBroker:
             expires_s=min(packet.expires_s, self._expires_s(child.server)),
             asked_at=round(time.time(), 3),
         )
+        if call := self._use_outer_approval(child, packet, now_s):
+            os.close(fd)
+            response = ApprovalResponse("Y", call.id, call.by, packet.outer)
+            approval_packets.answer(child.channel, response)
+            return
         result = self._book.ask(child.pid, packet.hold, about, now_s)
+        if isinstance(result, AlreadyApproved):
+            self._pass_on(child, digest, result, now_s)
         if isinstance(result, QueuedQuestion) and result.is_new:
             self._documents.keep(result.id, fd)
         else:
@@ -134,14 +145,31 @@ class ApprovalBroker:
             approval_packets.send_outcome(child.verdicts, None)
         self._changed()
 
+    def _pass_on(self, child: Child, digest: str, approved: AlreadyApproved, now_s: float) -> None:
+        """Have an approved call of a hub approve the call of a member that it leads to."""
+        if child.is_hub and child.entry is not None:
+            until_s = now_s + VALID_FOR_S
+            call = ApprovedCall(approved.id, approved.by, until_s, approved.in_client)
+            self._approved_calls.add(child.entry.session, digest, call)
+
+    def _use_outer_approval(
+        self, child: Child, packet: ApprovalQuery, now_s: float
+    ) -> ApprovedCall | None:
+        """Return the approval of the hub's call, if the member's rule accepts it too."""
+        if not child.via or not packet.outer:
+            return None
+        policy = self._policies.compiled(child.server)
+        in_client = packet.in_client and policy is not None and policy.asks_in_client
+        return self._approved_calls.use(child.via, packet.outer, now_s, also_in_client=in_client)
+
     def _expires_s(self, server: str) -> float:
         policy = self._policies.compiled(server)
         return policy.times.expires_s if policy else 0.0
 
     def _answer_in_client(self, child: Child, hold: int, now_s: float, *, approves: bool) -> None:
         policy = self._policies.compiled(child.server)
-        if policy is None or not policy.asks_in_client:
-            raise ChannelError("no rule allows an approval by elicitation")
+        if child.via or policy is None or not policy.asks_in_client:
+            raise ChannelError("no rule allows an approval by elicitation, or a hub answers")
         entry = self._book.asked_by(child.pid, hold)
         if entry is None:
             return  # decided meanwhile
@@ -158,6 +186,9 @@ class ApprovalBroker:
             child = child_by_pid.get(one.session)
             if child is None:
                 continue
+            if one.what == "approved":
+                approved = AlreadyApproved(one.id, one.by, one.in_client)
+                self._pass_on(child, one.digest, approved, time.monotonic())
             outcome = ports.ApprovalOutcome(
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )

@@ -20,7 +20,7 @@ from mcpwrap.core.gate.ports import ApprovalOutcome
 
 MAX_BYTES = 8 * 1024
 MAX_TEXT_CHARS = 512
-_HEAD = struct.Struct("!IId")  # hold, whether it will resume or is approved, seconds
+_HEAD = struct.Struct("!IId")  # hold, a flag of each kind of packet, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class ApprovalQuery:
     target: str
     rule: str
     message: str
+    outer: str = ""  # digest of the document for the same call of the hub
+    in_client: bool = False  # its rule accepts an answer in the agent's own window
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,10 @@ def encode(packet: FromChild) -> bytes:
     match packet:
         case PageRequest():
             return b"D"
-        case ApprovalQuery(hold, expires_s, method, target, rule, message):
-            texts = "\0".join(_on_one_line(text) for text in (method, target, rule, message))
-            return b"Q" + _HEAD.pack(hold, 0, expires_s) + texts.encode()
+        case ApprovalQuery(hold, expires_s, method, target, rule, message, outer, in_client):
+            parts = (method, target, rule, message, outer)
+            texts = "\0".join(_on_one_line(text) for text in parts)
+            return b"Q" + _HEAD.pack(hold, in_client, expires_s) + texts.encode()
         case Withdrawn(hold, will_resume):
             return b"C" + _HEAD.pack(hold, will_resume, 0.0)
         case AnsweredInClient(hold, approves):
@@ -99,9 +102,10 @@ def decode(untrusted: bytes) -> FromChild | None:
         return AnsweredInClient(hold, bool(flag))
     texts = rest.decode(errors="replace").split("\0")
     are_short = all(len(text) <= MAX_TEXT_CHARS and text.isprintable() for text in texts)
-    if len(texts) != 4 or not are_short or not 0 < expires_s <= 86_400:
+    if len(texts) != 5 or not are_short or not 0 < expires_s <= 86_400:
         raise ChannelError("a malformed approval request")
-    return ApprovalQuery(hold, expires_s, *texts)
+    method, target, rule, message, outer = texts
+    return ApprovalQuery(hold, expires_s, method, target, rule, message, outer, bool(flag))
 
 
 class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
@@ -110,6 +114,7 @@ class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
     kind: Literal["Y", "W", "Z"]  # approved, pending, refused
     text: str  # the id, or the reason of a refusal
     by: str = ""
+    shown: str = ""  # digest of what was shown, if that was another document
 
 
 def answer(child: socket.socket, answer: ApprovalResponse) -> None:

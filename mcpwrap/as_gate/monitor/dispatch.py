@@ -8,9 +8,11 @@ import os
 import time
 from typing import assert_never
 
-from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
+from mcpwrap.as_gate.agent_identity import HUB_CLAIM, AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
-from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.hubs.definitions_store import DefinitionsWriter
+from mcpwrap.as_gate.hubs.inner_sessions import InnerSessions
+from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets
 from mcpwrap.as_gate.ipc.packets import CallFinished, CallLimitRequest, ChannelError
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
@@ -73,6 +75,8 @@ class MonitorDispatcher:
     ) -> None:
         self.counting = CallCounters(policies)
         self.backoff = Backoff()
+        self.inner = InnerSessions(family, access_list)
+        self.definitions = DefinitionsWriter()
         self._family = family
         self._access_list = access_list
         self._policies = policies
@@ -88,6 +92,8 @@ class MonitorDispatcher:
         """
         if about_approval := approval_packets.decode(packet):
             self._approving.handle(each, about_approval, time.monotonic())
+        elif about_hub := hub_packets.decode(packet):
+            self._answer_about_hub(each, about_hub)
         else:
             self._answer(each, packets.decode(packet))
 
@@ -124,6 +130,32 @@ class MonitorDispatcher:
             case _:
                 assert_never(packet)
 
+    def _answer_about_hub(self, each: Child, packet: hub_packets.FromChild) -> None:
+        match packet:
+            case hub_packets.OuterQuery(session):
+                outer = None if each.server else self.inner.describe(each.who, session)
+                hub_packets.describe_outer(each.channel, outer)
+            case hub_packets.DefinitionsRequest():
+                self._hand_definitions_page(each)
+            case hub_packets.DefinitionsWritten():
+                self.definitions.take(each.pid, (each.who.uid, each.server))
+            case _:
+                assert_never(packet)
+
+    def _hand_definitions_page(self, each: Child) -> None:
+        """Give a session of a member a file for the definitions; of another server none is kept."""
+        rule = self._access_list.last_read().by_server.get(each.server)
+        if each.entry is None or rule is None or not rule.is_member:
+            packets.refuse_page(each.channel)
+            return
+        try:
+            page = self.definitions.page(each.pid)
+        except OSError as error:
+            log_line(f"cannot make a file for definitions: {error.strerror}")
+            packets.refuse_page(each.channel)
+        else:
+            packets.hand_page(each.channel, page)
+
     @staticmethod
     def _take_start(each: Child) -> None:
         """Accept the report of a start once, so that a later one cannot cause a backoff."""
@@ -134,13 +166,17 @@ class MonitorDispatcher:
     def _take_name(self, each: Child, server: str, claim: str) -> None:
         """Set the server and agent of a session, once, if that agent may use the server."""
         admission = self._access_list.last_read().by_server.get(server)
-        agent = agent_of(each.who, server, claim)
+        if claim.startswith(HUB_CLAIM):
+            agent = self.inner.agent_of(each.who, server, claim)
+        else:
+            agent = agent_of(each.who, server, claim)
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it named a server twice, or one that its agent may not use")
         if why := self._no_room_for(agent, server, admission):
             packets.refuse_more(each.channel, why)
             return
         each.who, each.server = agent.who, server
+        each.door, each.via, each.is_hub = agent.door, agent.via, bool(admission.hub)
         if each.policy_digest != self._policies.digest:
             self.send_policy(each)
         opened = self._audit.open(server, each.who, each.tally)
@@ -158,9 +194,13 @@ class MonitorDispatcher:
         """Return why an agent may open no further session of a server; "" if it may."""
         if agent.door == "login":  # its account need not be an agent of the server
             return ""
-        if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
+        if agent.via:
+            self.inner.end_older(agent, server)
+            if why := self.inner.why_full(agent):
+                return why
+        elif agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
             return TOO_MANY
-        holders = self._family.holders_at(server)
+        holders = self._family.holders_at(server, but_via=agent.via)
         return session_shares.refusal(server, admission, agent.who.uid, holders)
 
     def _send_next_part(self, each: Child) -> None:

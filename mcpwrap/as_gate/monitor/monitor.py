@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
-from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, ChildTable
+from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.counters import Statistics
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.wire import session_socket
@@ -42,13 +43,13 @@ class Monitor:
 
     def __init__(
         self,
-        listener: socket.socket,
-        door: socket.socket,
+        listeners: Sequence[socket.socket],
+        approvers: socket.socket,
         notifier: Notifier,
         policies: Policies,
         audit: AuditWriter,
     ) -> None:
-        self._listener = listener
+        self._listener_by_fd = {each.fileno(): each for each in listeners}
         self._audit = audit
         self._notifier = notifier
         self._policies = policies
@@ -57,7 +58,7 @@ class Monitor:
         self._family = ChildTable()
         self._filter = Filter()
         self._poll = select.poll()
-        self._people = ApproverConnections(door, self._poll)
+        self._people = ApproverConnections(approvers, self._poll)
         self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
         self._dispatcher = MonitorDispatcher(
             self._family, self._access_list, self._policies, audit, self._approving
@@ -66,14 +67,15 @@ class Monitor:
     def serve(self) -> None:
         """Serve until SIGTERM."""
         wake_fd = signal_fd.on_signals()
-        self._poll.register(self._listener, select.POLLIN)
+        for fd in self._listener_by_fd:
+            self._poll.register(fd, select.POLLIN)
         self._poll.register(wake_fd, select.POLLIN)
         self._reload()
         self._notifier.ready(self._status())
         while True:
             for fd, _ in self._poll.poll(self._idle_ms()):
-                if fd == self._listener.fileno():
-                    self._accept()
+                if listener := self._listener_by_fd.get(fd):
+                    self._accept(listener)
                 elif fd == wake_fd:
                     if self._handle_signals(os.read(wake_fd, 256)):
                         return
@@ -84,12 +86,17 @@ class Monitor:
             now_s = time.monotonic()
             self._approving.catch_up(now_s)
             self._audit.catch_up(now_s)
+            self._dispatcher.definitions.catch_up(now_s)
             self._notifier.alive()
 
     def _idle_ms(self) -> int:
         """Return the time until work is due without an event."""
         now_s = time.monotonic()
-        due_s = [self._audit.due_in_s(now_s), self._approving.due_in_s(now_s)]
+        due_s = [
+            self._audit.due_in_s(now_s),
+            self._approving.due_in_s(now_s),
+            self._dispatcher.definitions.due_in_s(now_s),
+        ]
         return min(_ALIVE_EVERY_MS, *(1 + int(1000 * due) for due in due_s if due is not None))
 
     def _receive_approver(self, fd: int) -> None:
@@ -116,7 +123,7 @@ class Monitor:
         return False
 
     def _admissions(self) -> AccessList:
-        """Return the current access list; a changed one clears the start backoff.
+        """Return the current access list; a changed one clears what was for the one before.
 
         Raises:
             OSError, msgspec.MsgspecError, UsageError: it cannot be read, or others can write it.
@@ -124,6 +131,7 @@ class Monitor:
         before, now = self._access_list.last_read(), self._access_list.current()
         if now != before:
             self._dispatcher.backoff.forget_all()
+            self._dispatcher.definitions.prune(now)
         return now
 
     def _allows_same_uid(self) -> bool:
@@ -141,14 +149,16 @@ class Monitor:
             for each in self._family:
                 self._dispatcher.send_policy(each)
             self._approving.void()
+        with suppress(OSError, msgspec.MsgspecError, UsageError):  # then nothing is removed
+            self._dispatcher.definitions.prune(self._access_list.current())
         if vanished := self._policies.what_vanished():
             log_line(vanished)
         log_line(self._policies.problem or f"{self._policies.describe()} is in force")
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         """Accept a connection, and fork a process for it. Errors affect this connection only."""
         with suppress(OSError):  # the peer has closed it
-            connection, _ = self._listener.accept()
+            connection, _ = listener.accept()
             with connection:
                 if _has_left(connection):
                     return
@@ -190,11 +200,16 @@ class Monitor:
 
     def _reap(self) -> None:
         """Reap children that have ended, after their last packets."""
-        for each in self._family.reap():
+        ended, others = self._family.reap()
+        for pid in others:
+            self._dispatcher.definitions.ended(pid)
+        for each in ended:
             while self._receive(each):
                 pass
             self._close_channel(each)
             self._approving.is_over(each)
+            self._dispatcher.definitions.drop_page(each.pid)
+            self._dispatcher.inner.end_with(each)
             self._statistics.keep(each)
             self._audit.close(each.tally, each.entry)
 
@@ -229,8 +244,8 @@ class Monitor:
         return None
 
     def _no_room_for(self, uid: int) -> session_socket.SessionRefused | None:
-        if self._family.count_of(uid) >= MAX_PER_UID:
-            return session_socket.SessionRefused(session_socket.Exit.BUSY, TOO_MANY)
+        if why := self._dispatcher.inner.why_no_connection(uid):
+            return session_socket.SessionRefused(session_socket.Exit.BUSY, why)
         if len(self._family) >= MAX_CHILDREN:
             return session_socket.SessionRefused(
                 session_socket.Exit.BUSY,
@@ -254,7 +269,8 @@ class Monitor:
             (theirs, told, bell, tally) = monitor
             ends = (connection.detach(), pidfd, theirs.detach(), told.detach())
             above = [os.dup(fd) for fd in ends]
-            self._listener.detach()
+            for listener in self._listener_by_fd.values():
+                listener.detach()
             self._people.forget()
             self._family.drop_channels()
             self._audit.forget()

@@ -4,41 +4,37 @@ import os
 import select
 import socket
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of, claim_in
+from mcpwrap.as_gate.agent_identity import HUB_CLAIM, AgentIdentity, agent_of, claim_in
+from mcpwrap.as_gate.hubs.catalogue import sealed_catalogue
+from mcpwrap.as_gate.hubs.hub_identity import OuterSession, agent_of_hub, why_not_member
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.session.relay import RelaySession, run_relay, send_to_stub
+from mcpwrap.as_gate.session.variables import umask_for, variables_for
 from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.counters import Statistics
+from mcpwrap.as_gate.state.emergency_stop import expect_no_panic
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.refusal import RefusalError
-from mcpwrap.core import environment, umask
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.policy.compiled import CompiledPolicy
-from mcpwrap.core.wire import panic_file, session_socket
-from mcpwrap.core.wire.server_files import AccessList, AccessRule, Keep
-from mcpwrap.errors import UsageError
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.process.zeroize import zeroize
-from mcpwrap.linux.root_files import expect_roots_file
 from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.systemd.stderr_log import log_line
-from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
+from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
-PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
-SERVERS = Path("/var/lib/mcpwrap/servers")
 # For a server whose agent has gone: most end by themselves when their input does. README has 2 s.
 _SERVER_EXIT_S = 1.0
 
@@ -68,16 +64,15 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         if name in session_socket.QUERIES:
             _answer(name, stub, context)
             return
-        agent = agent_of(who, name, claim_in(variables))
+        agent = _agent(name, claim_in(variables), context)
         who = agent.who
         admission = _admission(name, agent, context.admissions)
-        _expect_no_panic(name)
-        recorder = _recorder(
-            RecordedSession("", name, who.uid), variables, admission.audit, context
-        )
-        policy = _policy(name, admission, context)
-        env = _environment(stub, variables, agent, admission) | _umask(agent, agent_pidfd)
+        recorder = _recorder(agent, name, claim_in(variables), context)
+        policy = context.policies.rules_for(name, admission)
+        env = variables_for(stub, variables, agent, admission) | umask_for(agent, agent_pidfd)
         wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
+        if admission.hub:
+            wanted = _of_hub(wanted, agent, recorder.about.session, context)
         wrapper, server_fds = start(wanted, stub, monitor)
         monitor.send(packets.StartSucceeded())
     except RefusalError as refusal:
@@ -89,7 +84,7 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         return
     send_to_stub(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
-    judging = SessionJudge(policy, recorder, monitor, executes=admission.executes)
+    judging = SessionJudge(policy, recorder, monitor, agent, context.admissions)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, context.verdicts)
     run_relay(session, context.filter.enter)
 
@@ -131,6 +126,31 @@ def _answer(question: str, stub: socket.socket, context: ChildContext) -> None:
         context.statistics.tell(context.who, stub)
 
 
+def _agent(name: str, claim: str, context: ChildContext) -> AgentIdentity:
+    """Return the agent of a session: the peer's own, or the one that its claim leads to."""
+    if not claim.startswith(HUB_CLAIM):
+        return agent_of(context.who, name, claim)
+    session = claim.removeprefix(HUB_CLAIM)
+    found = context.monitor.outer(session)
+    outer = None
+    if found is not None:
+        outer = OuterSession(session, found.hub, Peer(0, found.uid, found.gids), found.door)
+    agent = agent_of_hub(context.who, outer)
+    if why := why_not_member(agent.hub, name, agent, context.admissions):
+        raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
+    return agent
+
+
+def _of_hub(
+    wanted: StartRequest, agent: AgentIdentity, session: str, context: ChildContext
+) -> StartRequest:
+    """Return the request to start a hub: with the id of its session, and its catalogue."""
+    inherited = {**wanted.inherited, session_socket.VIA: session}
+    agent = replace(agent, via=session, hub=wanted.name)
+    fd = sealed_catalogue(agent, context.admissions, context.policies)
+    return replace(wanted, inherited=inherited, catalogue_fd=fd)
+
+
 def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> AccessRule:
     admission = admissions.by_server.get(name)
     if admission is None:
@@ -145,44 +165,22 @@ def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> Acces
             "[E-SESSION-NOT-AGENT]"
         )
         raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
+    expect_no_panic(name)
     return admission
 
 
-def _expect_no_panic(name: str) -> None:
-    """Refuse a server under an emergency stop; a file that cannot be read stops all servers."""
-    _expect_roots_own(name)
-    for file in PANIC:
-        with suppress(FileNotFoundError):
-            if panic_file.decode(file.read_bytes()).stops(name):
-                why = "stopped in an emergency, until `sudo mcpwrap resume` [E-SESSION-PANIC]"
-                raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
-
-
-def _expect_roots_own(name: str) -> None:
-    """Refuse a server if others than root could have changed its definition or emergency stop."""
-    for file in (SERVERS / f"{name}.json", *PANIC):
-        try:
-            expect_roots_file(str(file))
-        except FileNotFoundError:
-            continue
-        except UsageError as error:
-            why = f"{error.where}: {error.problem}; see `mcpwrap status` [E-SESSION-ROOT-FILE]"
-            raise RefusalError(session_socket.Exit.UNAVAILABLE, why) from error
-
-
-def _recorder(
-    about: RecordedSession, variables: dict[str, str], keep: Keep, context: ChildContext
-) -> Recorder:
+def _recorder(agent: AgentIdentity, name: str, claim: str, context: ChildContext) -> Recorder:
     """Open the session in the audit, and return its recorder."""
-    opening = context.monitor.name(about.server, claim_in(variables))
+    opening = context.monitor.name(name, claim)
     if opening is None:
         why = "the audit cannot be written: see the journal of mcpwrap-gate [E-AUDIT-NOT-WRITABLE]"
         raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
     key = context.tally.take_key()
     chain = Chain(key, wipe=zeroize)
     key[:] = bytes(len(key))
+    keep = context.admissions.by_server[name].audit
     recorder = Recorder(
-        replace(about, session=opening.session),
+        RecordedSession(opening.session, name, agent.who.uid, agent.via),
         ChainedFile(opening.fd, chain),
         ParamsEncoder(keep, context.audit.digest_key, context.audit.box),
         context.tally,
@@ -192,65 +190,8 @@ def _recorder(
     return recorder
 
 
-def _policy(name: str, admission: AccessRule, context: ChildContext) -> CompiledPolicy:
-    """Return the rules for this server, of the policy in force when this process was forked."""
-    policy = context.policies.compiled(name)
-    if policy is None:
-        raise RefusalError(session_socket.Exit.UNAVAILABLE, context.policies.why_none)
-    if missing := context.policies.missing(admission):
-        why = (
-            f"its policy {', '.join(missing)} is gone: `sudo mcpwrap apply`, if that is intended "
-            "[E-POLICY-FILE-MISSING]"
-        )
-        raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
-    return policy
-
-
-def _environment(
-    stub: socket.socket, variables: dict[str, str], agent: AgentIdentity, admission: AccessRule
-) -> dict[str, str]:
-    return _login(variables) if agent.door == "login" else _inherited(stub, admission)
-
-
-def _inherited(stub: socket.socket, admission: AccessRule) -> dict[str, str]:
-    """Request the agent's values of the variables that this server inherits."""
-    names = (*admission.inherits, *admission.inherits_any)
-    if not names:
-        return {}
-    stub.send(session_socket.encode(session_socket.VariablesRequest(names)))
-    packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
-    fd_passing.close_all(fds)
-    env = session_socket.decode_env(packet)
-    if not env.keys() <= set(names):
-        raise session_socket.ProtocolError("variables that were not requested")
-    for name in sorted(env.keys() - set(admission.inherits_any)):
-        if why := environment.why_not(name, env[name]):
-            fix = f'unset it, or have root write `inherits_any = ["{name}"]`'
-            raise RefusalError(session_socket.Exit.USAGE, f"{why}: {fix} [E-SESSION-VARIABLE]")
-    return env
-
-
 def _is_direct(agent: AgentIdentity, admission: AccessRule) -> bool:
-    return admission.relay == "direct" or agent.door == "login"
-
-
-def _login(variables: dict[str, str]) -> dict[str, str]:
-    """Return the variable by which the wrapper receives the login verb."""
-    wanted = variables[session_socket.LOGIN]
-    if wanted not in session_socket.LOGINS:
-        raise session_socket.ProtocolError("unknown login verb")
-    return {session_socket.LOGIN: wanted}
-
-
-def _umask(agent: AgentIdentity, agent_pidfd: int) -> dict[str, str]:
-    """Return the variable by which the wrapper receives the agent's umask, as its stub has it.
-
-    A listener does not have its agent's umask, and a login does not reach a server.
-    """
-    if agent.door != "stub":
-        return {}
-    mask = peer_credentials.umask_of(agent.who.pid, agent_pidfd)
-    return {} if mask is None else {session_socket.UMASK: umask.text(umask.of_agent(mask))}
+    return not admission.hub and (admission.relay == "direct" or agent.door == "login")
 
 
 def _ends(

@@ -1,9 +1,13 @@
 """Message gate of one session, with its policy, limits, audit and journal notes."""
 
+from mcpwrap.as_gate.agent_identity import AgentIdentity
+from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
+from mcpwrap.as_gate.session.definitions_client import SessionDefinitions
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
+from mcpwrap.core.gate.definitions.collector import DefinitionsCollector
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy import rules
@@ -11,6 +15,7 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
+from mcpwrap.core.wire.server_files import AccessList
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.session.audit_log.journal_notes import JournalNotes
 from mcpwrap.session.audit_log.recorder import Recorder
@@ -20,9 +25,15 @@ class SessionJudge:
     """Message gate of one session, with the monitor's latest policy, its audit and its notes."""
 
     def __init__(
-        self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor, *, executes: bool
+        self,
+        policy: CompiledPolicy,
+        recorder: Recorder,
+        monitor: ToMonitor,
+        agent: AgentIdentity,
+        admissions: AccessList,
     ) -> None:
-        """`executes`: the server executes code."""
+        """`admissions` has the rule of the session's server, and of the hub that opened it."""
+        admission = admissions.by_server[recorder.about.server]
         self._about = recorder.about
         self._who = f"uid {self._about.uid}, {self._about.server!r}"
         self._monitor = monitor
@@ -30,8 +41,16 @@ class SessionJudge:
         self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
         self.note = JournalNotes(self._who, self._write).note
-        approvals = SessionApprovals(monitor, recorder)
-        self.gate = Gate(policy, self._limits, recorder, approvals, executes=executes)
+        outer_calls = OuterCalls(agent.hub, recorder.about.server, admissions)
+        approvals = SessionApprovals(monitor, recorder, outer_calls)
+        self.gate = Gate(policy, self._limits, recorder, approvals, executes=admission.executes)
+        if admission.is_member:
+            self.gate.collect(DefinitionsCollector(SessionDefinitions(self._who, monitor)))
+
+    @property
+    def is_of_hub(self) -> bool:
+        """Return whether a hub has opened the session, for its agent."""
+        return bool(self._about.via)
 
     def renew(self, gate: Gate) -> None:
         """Take a new policy from the monitor, and start the clock of the decision."""

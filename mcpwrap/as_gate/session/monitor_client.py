@@ -5,8 +5,9 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, ApprovalResponse, PageRequest
+from mcpwrap.as_gate.ipc.hub_packets import DefinitionsRequest, OuterAgent, OuterQuery
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
@@ -45,6 +46,16 @@ class ToMonitor:
         """Send a packet about a held request."""
         self._send(approval_packets.encode(packet))
 
+    def say_of_hub(self, packet: hub_packets.FromChild) -> None:
+        """Send a packet about a hub."""
+        self._send(hub_packets.encode(packet))
+
+    def outer(self, session: str) -> OuterAgent | None:
+        """Return the agent of an open session of the hub that connects; None without one."""
+        self.say_of_hub(OuterQuery(session))
+        packet, _ = self._answer()
+        return hub_packets.decode_outer(packet)
+
     def name(self, server: str, claim: str) -> AuditFileHandle | None:
         """Name the session's server; the reply follows the policy in force.
 
@@ -74,6 +85,12 @@ class ToMonitor:
     def page(self) -> int | None:
         """Request a page for an approval document; None if it cannot be made."""
         self.say_of_approval(PageRequest())
+        _, fds = self._answer()
+        return fds[0] if fds else None
+
+    def definitions_page(self) -> int | None:
+        """Request a page for the server's definitions; None if they are not kept."""
+        self.say_of_hub(DefinitionsRequest())
         _, fds = self._answer()
         return fds[0] if fds else None
 
@@ -111,3 +128,13 @@ class ToMonitor:
         self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
         fd_passing.close_all(fds)
         return None
+
+
+def write_page(fd: int, data: bytes) -> None:
+    """Write to a page of the monitor, and close it."""
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)

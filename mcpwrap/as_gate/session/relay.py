@@ -94,7 +94,7 @@ def _after(event: threading.Event, work: Callable[[], None]) -> threading.Thread
 def _judged(session: RelaySession) -> GateRelay:
     (_, to_agent), (to_server, _) = session.wanted.agent_fds, session.server_fds[:2]
     judging = session.judging
-    return GateRelay(
+    relay = GateRelay(
         judging.gate,
         # The agent does not read any more: the session is over, and our exit ends it.
         to_agent=MessageWriter(to_agent, lambda: os._exit(0)),
@@ -103,6 +103,9 @@ def _judged(session: RelaySession) -> GateRelay:
         note=judging.note,
         renew=judging.renew,
     )
+    if judging.is_of_hub:
+        relay.leave_open_requests()
+    return relay
 
 
 def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket) -> None:

@@ -28,12 +28,26 @@ class StartRequest:
     inherited: dict[str, str]
     agent_fds: list[int]
     is_direct: bool  # the server gets the agent's own descriptors
+    catalogue_fd: int | None = None  # of a hub
 
 
 def start(
     wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
 ) -> tuple[socket.socket, list[int]]:
-    """Start the server; return the wrapper's connection and our ends of the server's pipes."""
+    """Start the server; return the wrapper's connection and our ends of the server's pipes.
+
+    The catalogue of a hub is closed.
+    """
+    try:
+        return _start(wanted, stub, monitor)
+    finally:
+        if wanted.catalogue_fd is not None:
+            os.close(wanted.catalogue_fd)
+
+
+def _start(
+    wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
+) -> tuple[socket.socket, list[int]]:
     name = wanted.name
     if why := monitor.failures.refusal(name, time.monotonic()):
         raise RefusalError(session_socket.Exit.WRAPPER, why)
@@ -81,9 +95,11 @@ def _ask_over(
     greeting = session_socket.encode_hello(
         session_socket.Protocol.WRAPPER, subject, wanted.inherited
     )
-    stdio = [*wanted.agent_fds, *theirs] if wanted.is_direct else theirs
+    fds = [*wanted.agent_fds, *theirs] if wanted.is_direct else [*theirs]
+    if wanted.catalogue_fd is not None:
+        fds.append(wanted.catalogue_fd)
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
-    fd_passing.send(wrapper, greeting, stdio)
+    fd_passing.send(wrapper, greeting, fds)
     match _answer(wrapper, stub):
         case session_socket.ServerStarted():
             return

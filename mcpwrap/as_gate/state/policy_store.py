@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.unix_socket import memfd
@@ -82,6 +84,23 @@ class Policies:
         if server not in self._compiled_by_server:
             self._compiled_by_server[server] = compile_policy(self._policy, server)
         return self._compiled_by_server[server]
+
+    def rules_for(self, server: str, admission: AccessRule) -> CompiledPolicy:
+        """Return the rules for the session of a server.
+
+        Raises:
+            RefusalError: there is no valid policy, or a file with rules for the server is missing.
+        """
+        policy = self.compiled(server)
+        if policy is None:
+            raise RefusalError(session_socket.Exit.UNAVAILABLE, self.why_none)
+        if missing := self.missing(admission):
+            why = (
+                f"its policy {', '.join(missing)} is gone: `sudo mcpwrap apply`, if that is "
+                "intended [E-POLICY-FILE-MISSING]"
+            )
+            raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
+        return policy
 
     def sealed_copy(self, server: str) -> int:
         """Return a descriptor of the rules for one server, sealed against changes.

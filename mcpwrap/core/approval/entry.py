@@ -75,6 +75,7 @@ class AlreadyApproved:
 
     id: str
     by: str
+    in_client: bool = False  # in the agent's own window
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class ApprovalNotice:
     by: str = ""  # "" if it was not decided by a person
     reason: str = ""
     stops: bool = False
+    digest: str = ""  # of an approved document
+    in_client: bool = False  # approved in the agent's own window
 
 
 AskResult = AlreadyApproved | QueuedQuestion | QuestionRejected

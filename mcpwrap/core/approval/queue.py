@@ -21,7 +21,14 @@ from mcpwrap.core.approval.entry import (
     QueuedQuestion,
 )
 from mcpwrap.core.approval.throttle import ApprovalThrottle
-from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, RefusedReply, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import (
+    MINUTES,
+    Channel,
+    DecideRequest,
+    RefusedReply,
+    Scope,
+    Verdict,
+)
 
 MAX_WAITING = 64  # of all agents; a list of them fits into a socket's buffer
 MAX_OF_AGENT = 16
@@ -38,6 +45,7 @@ class Grant:
     until_s: float
     times: int
     sessions: set[int]  # which asked
+    in_client: bool = False  # given in the agent's own window
 
 
 @dataclass(slots=True)
@@ -129,7 +137,7 @@ class ApprovalQueue:
     def ask(self, session: int, hold: int, about: ApprovalSubject, now_s: float) -> AskResult:
         """Queue a question for one request, or use up a stored approval for it."""
         if grant := self._standing.use(session, about.key, now_s):
-            return AlreadyApproved(grant.id, grant.by)
+            return AlreadyApproved(grant.id, grant.by, grant.in_client)
         if why := self._standing.why_denied(session, about.key, now_s):
             return QuestionRejected(why)
         entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
@@ -172,11 +180,12 @@ class ApprovalQueue:
         entry = self._entry_by_id[decide.id]
         session, _ = one
         is_held = one in entry.held
+        in_client = decide.channel is Channel.CLIENT
         self._take_out(entry, one)
         if decide.verdict is Verdict.APPROVE:
             if is_held:
-                return [ApprovalNotice(*one, entry.id, "approved", by)]
-            grant = Grant(entry.id, by, entry.expires_at_s, 1, {session})
+                return [_approved(entry, one, by, in_client=in_client)]
+            grant = Grant(entry.id, by, entry.expires_at_s, 1, {session}, in_client)
             self._standing.approve(entry.about.key, grant)
             return []
         self.fatigue.denied(entry.about.agent_uid, entry.about.server, now_s)
@@ -240,7 +249,7 @@ class ApprovalQueue:
         is_once = decide.scope is Scope.ONCE
         times = 1 if is_once else decide.times
         run, rest = entry.held[:times], entry.held[times:]
-        notices = [ApprovalNotice(*one, entry.id, "approved", by) for one in run]
+        notices = [_approved(entry, one, by, in_client=False) for one in run]
         why = "an identical request was approved and runs; the approval does not cover this one"
         notices += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
         left = times - len(run)
@@ -282,6 +291,13 @@ class ApprovalQueue:
     def _forget(self, entry: QueuedApproval) -> None:
         del self._entry_by_id[entry.id]
         del self._id_by_key[entry.about.key]
+
+
+def _approved(
+    entry: QueuedApproval, one: tuple[int, int], by: str, *, in_client: bool
+) -> ApprovalNotice:
+    digest = entry.about.digest
+    return ApprovalNotice(*one, entry.id, "approved", by, digest=digest, in_client=in_client)
 
 
 def _holds(answer: Grant | Denial, now_s: float) -> bool:

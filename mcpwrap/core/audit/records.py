@@ -73,6 +73,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     server: str
     uid: int
     session: str
+    via: str = ""  # the session of a hub for which it was opened
     sender: str  # agent or server
     decision: str
     method: str = ""

@@ -63,6 +63,8 @@ def line_of(record: Record, agent: str) -> AuditLine:
     before = [_when(record.at), *(subject(name) or "-" for name in names)]
     after = ["from the server:"] if record.sender == "server" and record.session else []
     after.append(subject(record.method, record.target, record.id))
+    if record.via:
+        after.append(f"via {shown(record.via)}")
     if record.rule:
         after.append(f"by {shown(record.rule)}")
     if record.why:

@@ -81,6 +81,7 @@ def _approval_request(
         rule=judgement.rule,
         message=judgement.message,
         expires_s=session.policy.times.expires_s,
+        in_client=judgement.in_client,
     )
 
 

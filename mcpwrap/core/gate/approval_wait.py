@@ -26,7 +26,8 @@ def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcom
 
     Only once: an agent whose user closes the window retries at once.
     """
-    if pending.is_resumed or not pending.judgement.in_client or not elicitation.fits(pending):
+    may_ask = _in_window(session, pending) and not pending.is_resumed
+    if not may_ask or not elicitation.fits(pending):
         return []
     if pending.asked.era is ProtocolEra.MODERN:
         if not (_has_rounds(pending) and elicitation.is_offered(pending.request)):
@@ -36,6 +37,10 @@ def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcom
         return []
     pending.window = elicitation.id_for(pending)
     return [MessageOutcome(answer=elicitation.elicitation(pending))]
+
+
+def _in_window(session: SessionState, pending: PendingApproval) -> bool:
+    return session.approvals.has_window and pending.judgement.in_client
 
 
 def tick(session: SessionState) -> list[MessageOutcome]:
@@ -178,7 +183,7 @@ def restore_params(session: SessionState, request: Request) -> Request:
     if hold is None:
         return request
     answer = elicitation.answer_in(request)
-    if answer is not None and hold.judgement.in_client:
+    if answer is not None and _in_window(session, hold):
         session.approvals.answer(hold.number, approves=answer)
     before = {key: hold.request.params[key] for key in ROUND_KEYS if key in hold.request.params}
     return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})

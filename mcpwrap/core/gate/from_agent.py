@@ -15,7 +15,7 @@ from mcpwrap.core.gate import (
     elicitation,
     error_responses,
 )
-from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, RequestContext
+from mcpwrap.core.gate.in_flight import MAX_CURSOR_CHARS, MAX_TARGET_CHARS, RequestContext
 from mcpwrap.core.gate.pending_approvals import StateError
 from mcpwrap.core.gate.session import (
     JournalNote,
@@ -53,6 +53,7 @@ from mcpwrap.core.protocol.strict_json import encode, encode_sorted
 from mcpwrap.core.text.sanitise import shown
 
 _DIGEST_BYTES = 16
+_NO_CURSOR = "\0"  # in the place of a value that is not a string
 
 
 def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
@@ -130,7 +131,9 @@ def _forward(
     _check_id(session, request)
     _check_params(request)
     target = _find_target(session, request)
-    context = RequestContext(request.method, target, era, _task(request), revision)
+    context = RequestContext(
+        request.method, target, era, _task(request), revision, _cursor(request)
+    )
     sent = request
     if "requestState" in request.params:
         request, json = _resume(session, request, json)
@@ -257,6 +260,14 @@ def _why_deceptive(params: dict[str, Json]) -> str:
 
 def _task(request: Request) -> str:
     return str(request.params["taskId"]) if request.method in methods.TASK_RESULTS else ""
+
+
+def _cursor(request: Request) -> str:
+    """Return the cursor of a list's page; "" for the first page, also where it is null."""
+    cursor = request.params.get("cursor")
+    if cursor is None:
+        return ""
+    return cursor[: MAX_CURSOR_CHARS + 1] if isinstance(cursor, str) else _NO_CURSOR
 
 
 def _bad_params(request: Request, reason: str) -> _RefusedError:

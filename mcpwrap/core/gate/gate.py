@@ -6,7 +6,7 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.gate import approval_decision, approval_wait, from_agent, from_server
-from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit
+from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit, Collector
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
 from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
 from mcpwrap.core.protocol import methods
@@ -66,6 +66,10 @@ class Gate:
     @policy.setter
     def policy(self, policy: ServerPolicy) -> None:
         self._session.policy = policy
+
+    def collect(self, collector: Collector) -> None:
+        """Have the server's definitions collected. To be called before the first message."""
+        self._session.collector = collector
 
     def at(self, now_s: float) -> None:
         """Set the time, in seconds of a monotonic clock, before any other call."""

@@ -7,6 +7,7 @@ from mcpwrap.core.protocol.methods import ProtocolEra
 
 MAX_OPEN = 16_384  # agents have tens; each takes some hundred bytes
 MAX_TARGET_CHARS = 8192  # a tool's name has 128; no browser accepts a longer URI
+MAX_CURSOR_CHARS = 4096  # longer ones are cut, and then no page is known by them
 MAX_CANCELLED = 1024  # responses to these may still arrive
 
 
@@ -21,6 +22,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     era: ProtocolEra
     task: str = ""
     revision: str | None = None  # in its envelope
+    cursor: str = ""  # of a page after a list's first
 
 
 class InFlight:

@@ -17,12 +17,11 @@ from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
 MAX_HELD = 128  # in one session: packets about all of them fit into the buffer of a socket
 MAX_SUSPENDED = 32
 _BOUND = ("request state",)
-_PREFIX = "mcpwrap-"
 ROUND_KEYS = ("requestState", "inputResponses")  # keys of one round of a multi-round request (MRTR)
 
 
 class StateError(ValueError):
-    """Invalid `requestState`: it looks like mcpwrap's, but matches no suspended request."""
+    """Invalid `requestState`: it looks like this session's, but matches no suspended request."""
 
 
 @dataclass(slots=True)
@@ -55,6 +54,8 @@ class PendingApprovals:
     def __init__(self, key: bytes) -> None:
         """`key` seals the `requestState` that agents send back: 32 bytes, of this session alone."""
         self._key = key
+        # Through the session of a hub pass the states of the hub and of its members' gates.
+        self._prefix = f"mcpwrap-{blake2b(key, digest_size=8, person=b'state').hexdigest()}-"
         self._number = 0
         self._hold_by_number: dict[int, PendingApproval] = {}
         self._suspended: dict[int, PendingApproval] = {}  # oldest first
@@ -101,19 +102,20 @@ class PendingApprovals:
         self._suspended[pending.number] = pending
         nonce = pending.number.to_bytes(NONCE_BYTES)  # no two are the same under this key
         sealed = seal(b"%d" % pending.number, self._key, nonce=nonce, bound=_BOUND)
-        return _PREFIX + sealed.hex()
+        return self._prefix + sealed.hex()
 
     def resume(self, request: Request) -> PendingApproval | None:
-        """Remove and return the suspended request of a retry; None without a state of mcpwrap.
+        """Remove and return the suspended request of a retry; None without a state of this session.
 
         Raises:
             StateError: the state is forged, was used or dropped, or belongs to another request.
         """
         state = request.params.get("requestState")
-        if not isinstance(state, str) or not state.startswith(_PREFIX):
+        if not isinstance(state, str) or not state.startswith(self._prefix):
             return None
         try:
-            number = int(unseal(bytes.fromhex(state[len(_PREFIX) :]), self._key, bound=_BOUND))
+            sealed = bytes.fromhex(state.removeprefix(self._prefix))
+            number = int(unseal(sealed, self._key, bound=_BOUND))
         except (SealError, ValueError) as error:
             raise StateError("requestState was altered") from error
         hold = self._suspended.get(number)

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.protocol.json_value import Json
 
 
@@ -18,6 +19,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     message: str  # the rule's
     expires_s: float
+    in_client: bool = False  # the rule accepts an answer in the agent's own window
 
 
 class Approved(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ class Approvals(Protocol):
     """Interface of the approval broker. A hold is the number of a held request in its session."""
 
     state_key: bytes  # 32 random bytes, of this session alone
+    has_window: bool  # False for a hub: it would answer in the place of the agent
 
     def ask(
         self, hold: int, wanted: ApprovalRequest
@@ -72,6 +75,7 @@ class NoApprovals:
     """Approval broker of a session that has none: it asks no person and holds nothing."""
 
     state_key = bytes(32)  # nothing is ever sealed with it
+    has_window = False
 
     def ask(self, _hold: int, _wanted: ApprovalRequest) -> ApprovalUnavailable:
         """Return that approval is unavailable."""
@@ -113,3 +117,13 @@ class Audit(Protocol):
 
     def write(self, decided: AuditedDecision) -> bool:
         """Write a record; return whether it is written. If not, nothing is carried out."""
+
+
+class Collector(Protocol):
+    """Interface of the collector of a server's definitions."""
+
+    def take_result(self, context: RequestContext, value: dict[str, Json]) -> None:
+        """Take a result, before the policy changes it."""
+
+    def take_failure(self, context: RequestContext, code: Json) -> None:
+        """Take the code of an error."""

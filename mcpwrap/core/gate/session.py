@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.core.gate.executed_code import RunReport
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
-from mcpwrap.core.gate.ports import Approvals, Audit
+from mcpwrap.core.gate.ports import Approvals, Audit, Collector
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
@@ -81,6 +81,7 @@ class SessionState:
     audit: Audit
     approvals: Approvals
     executes: bool = False  # code: each call is audited with it, and each response with its run
+    collector: Collector | None = None  # of the definitions of a member of hubs
     pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # of a monotonic clock
     can_elicit: bool = False  # the agent's handshake declares elicitation forms

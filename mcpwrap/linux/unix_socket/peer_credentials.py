@@ -66,12 +66,44 @@ def unit_of(pid: int) -> str:
     For a process in a cgroup below its unit's, it is the name of the innermost cgroup.
     Source: proc_pid_cgroup(5).
     """
+    return next(iter(_cgroups_of(pid)), "").rpartition("/")[2]
+
+
+def service_of(pid: int) -> tuple[str, str]:
+    """Return the service of a process and its cgroup within that service; two "" without one.
+
+    The service is the first component that ends in `.service` below one that ends in `.slice`:
+    PID 1 has made all components up to it. Further down the names are of an account that the
+    service runs as (systemd.resource-control(5), Delegate=). Where systemd has a tree of v1 beside
+    that of v2, only the latter has cgroups within a service. Source: proc_pid_cgroup(5).
+    """
+    service, within = "", ""
+    for path in _cgroups_of(pid):
+        found, inner = _service_in(path)
+        if service and found and service != found:
+            return "", ""
+        if found:
+            service, within = found, inner
+    return service, within
+
+
+def _service_in(path: str) -> tuple[str, str]:
+    above = ""
+    parts = path.split("/")
+    for at, part in enumerate(parts):
+        if part.endswith(".service") and above.endswith(".slice"):
+            return part, "/".join(parts[at + 1 :])
+        above = part
+    return "", ""
+
+
+def _cgroups_of(pid: int) -> list[str]:
+    """Return the cgroups of a process in the trees of systemd."""
     try:
         text = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
-    found = next(filter(None, (tree.search(text) for tree in _CGROUPS)), None)
-    return found[1].rpartition("/")[2] if found else ""
+        return []
+    return [found[1] for tree in _CGROUPS if (found := tree.search(text))]
 
 
 def umask_of(pid: int, pidfd: int) -> int | None:

@@ -19,11 +19,12 @@ _MAX_NOISE_PER_S = 20
 
 @dataclass(frozen=True, slots=True)
 class RecordedSession:
-    """Identity of a session in its records: session name, server and UID."""
+    """Identity of a session in its records: session name, server, UID, and the hub's session."""
 
     session: str
     server: str
     uid: int
+    via: str = ""  # the session of a hub for which it was opened
 
 
 class Recorder:
@@ -85,6 +86,7 @@ class Recorder:
             server=self.about.server,
             uid=self.about.uid,
             session=self.about.session,
+            via=self.about.via,
             sender=decided.sender,
             decision=decided.decision,
             method=cut(decided.method),

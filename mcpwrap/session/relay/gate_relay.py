@@ -35,6 +35,14 @@ class GateRelay:
         self._renew = renew
         self._judging = threading.Lock()
         self._agent_has_left = False
+        self._at_the_end: Write = to_agent.put
+
+    def leave_open_requests(self) -> None:
+        """Leave the requests of a server that has ended to their sender, a hub.
+
+        It knows their member, and its agent can go on with the others. They are recorded as any.
+        """
+        self._at_the_end = _discard
 
     def from_agent(self, fd: int) -> None:
         """Judge and relay the agent's lines, until its stream ends.
@@ -67,7 +75,7 @@ class GateRelay:
         with self._judging:
             self._get_ready()
             actions = self._gate.server_ended(why)
-        self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
+        self._do(actions, to_agent=self._at_the_end, to_server=self._to_server.put)
 
     def handle_outcome(self, outcome: ApprovalOutcome) -> None:
         """Handle the outcome of a held request."""
@@ -115,6 +123,10 @@ class GateRelay:
             to_server(b"".join(for_server))
         if for_agent:
             to_agent(b"".join(for_agent))
+
+
+def _discard(_lines: bytes) -> None:
+    """Write nothing."""
 
 
 def _blocks(fd: int) -> Iterator[list[bytes]]:

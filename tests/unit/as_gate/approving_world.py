@@ -16,6 +16,7 @@ import pytest
 from mcpwrap.as_gate.approvals import connections
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
+from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
@@ -44,6 +45,7 @@ from mcpwrap.core.wire.approval_socket import (
     ToApprover,
     encode_question,
 )
+from mcpwrap.core.wire.server_files import AccessList, AccessRule, HubMemberRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -52,6 +54,11 @@ from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 T = TypeVar("T")
 GROUP, WEB_UID, HOOK_UID = 50, 901, 902
+HUB = "tools"
+_MEMBERS = tuple(HubMemberRule(name=name, namespace=name) for name in ("plain", "sqlite"))
+ADMISSIONS = AccessList(
+    by_server={HUB: AccessRule(uids=(1000,), gids=(), inherits=(), hub=_MEMBERS)}
+)
 
 
 class InForce:
@@ -88,21 +95,24 @@ class About:
 class Session:
     """One session, from the view of its own process."""
 
-    def __init__(self, world: "World", pid: int, uid: int, server: str) -> None:
+    def __init__(self, world: "World", pid: int, uid: int, server: str, via: str = "") -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         verdicts, self.told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.child = Child(
             pid, Peer(1, uid, frozenset()), ours, verdicts, DoorbellFlag(), SharedCounters(), ""
         )
         self.child.server, self.child.entry = server, AuditedSession(f"12-{pid}", self.child.tally)
+        self.child.via, self.child.is_hub = via, server == HUB
         world.sockets += [ours, theirs, verdicts, self.told]
         world.family.add(self.child)
         world.poll.register(ours, select.POLLIN)
         self._world = world
         self.message = "Look."
-        recorder = About(RecordedSession(f"12-{pid}", server, uid))
+        self.in_client = server != "plain"  # as `InForce` has it
+        recorder = About(RecordedSession(f"12-{pid}", server, uid, via))
         self.to_monitor = ToMonitor(theirs, DoorbellFlag(), Backoff())
-        self.asking = SessionApprovals(self.to_monitor, cast("Recorder", recorder))
+        outer_calls = OuterCalls(HUB if via else "", server, ADMISSIONS)
+        self.asking = SessionApprovals(self.to_monitor, cast("Recorder", recorder), outer_calls)
 
     def ask(
         self, hold: int, tool: str = "drop", /, **arguments: Json
@@ -115,6 +125,7 @@ class Session:
             rule="writes",
             message=self.message,
             expires_s=300.0,
+            in_client=self.in_client,
         )
         return self._world.while_serving(lambda: self.asking.ask(hold, wanted))
 
@@ -205,8 +216,10 @@ class World:
         for each in self.sockets:
             each.close()
 
-    def session(self, pid: int = 1, uid: int = 1000, server: str = "sqlite") -> Session:
-        return Session(self, pid, uid, server)
+    def session(
+        self, pid: int = 1, uid: int = 1000, server: str = "sqlite", via: str = ""
+    ) -> Session:
+        return Session(self, pid, uid, server, via)
 
     def somebody(self, uid: int, *gids: int) -> Somebody:
         """Return a connection with these peer credentials."""

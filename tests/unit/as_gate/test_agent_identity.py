@@ -99,7 +99,7 @@ def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
     assert agent_identity.claim_in(said) == claim
 
 
-@pytest.mark.parametrize("uid", ["", "login"])
+@pytest.mark.parametrize("uid", ["", "login", "@12-1"])  # the last is the claim of a hub
 def test_a_listener_must_claim_an_account(uid: str) -> None:
     with pytest.raises(ValueError, match="is not a UID"):
         agent_identity.claim_in({session_socket.AGENT: uid})

@@ -101,6 +101,7 @@ class ScriptedApprovals:
     """Approvals that hold a request by the id `a` and its number, or take the next of `answers`."""
 
     state_key: bytes = bytes(range(32))
+    has_window: bool = True
     answers: list[Approved | ApprovalUnavailable] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 

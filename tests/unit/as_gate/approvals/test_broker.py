@@ -286,8 +286,11 @@ def test_elicitation(world: World) -> None:
     assert [one.id for one in world.approver().listed()] == [waits.id]
 
 
-def test_without_a_rule_an_approval_by_elicitation_is_refused(world: World) -> None:
-    session = world.session(server="plain")
+@pytest.mark.parametrize(("server", "via"), [("plain", ""), ("sqlite", "12-9")])
+def test_without_a_rule_or_from_a_hub_an_approval_by_elicitation_is_refused(
+    world: World, server: str, via: str
+) -> None:
+    session = world.session(server=server, via=via)
     waiting(session)
     session.asking.answer(1, approves=True)
     with pytest.raises(ChannelError, match="no rule allows an approval by elicitation"):

@@ -33,6 +33,7 @@ ASK = ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
         PageRequest(),
         ASK,
         ApprovalQuery(LAST, 86_400.0, "", "", "", ""),
+        ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "", "12ab", in_client=True),
         Withdrawn(1, will_resume=True),
         Withdrawn(LAST, will_resume=False),
         AnsweredInClient(1, approves=True),

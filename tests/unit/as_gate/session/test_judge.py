@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpwrap.as_gate.agent_identity import AgentIdentity
 from mcpwrap.as_gate.session import judge
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
@@ -18,7 +19,9 @@ from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.gate.executed_code import RunReport, submitted_code
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
@@ -51,7 +54,10 @@ def judging(path: Path, *, executes: bool) -> Iterator[SessionJudge]:
             lambda: None,
         )
         monitor = ToMonitor(ours, DoorbellFlag(), Backoff())
-        yield SessionJudge(compile_policy(Policy(), "py"), recorder, monitor, executes=executes)
+        rule = AccessRule(uids=(1000,), gids=(), inherits=(), executes=executes)
+        admissions = AccessList(by_server={"py": rule})
+        agent = AgentIdentity(Peer(1, 1000, frozenset()), "stub")
+        yield SessionJudge(compile_policy(Policy(), "py"), recorder, monitor, agent, admissions)
     os.close(fd)
 
 

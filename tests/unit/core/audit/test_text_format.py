@@ -32,6 +32,7 @@ def json_of(one: Record, agent: str, params: Json = None) -> str:
     ("fields", "after"),
     [
         ({}, "tools/call read_query"),
+        ({"via": "3-\x1b1", "rule": "r"}, r"tools/call read_query  via 3-\x1b1  by r"),
         (
             {"id": 5, "rule": "no-x", "why": "Not x.", "us": 120},
             "tools/call read_query id=5  by no-x  (Not x.)  120 us",

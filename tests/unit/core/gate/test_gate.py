@@ -5,17 +5,20 @@ gate's actions on it, in order. `same` stands for the sent line, `MODERN` for th
 envelope. `policy>` and `limits>` set up policy and limits; `handshake>` agrees on a revision;
 `told>` is what was reported to the limits since the last `told>`, or `nothing`; `written>` is the
 next audit record, and `written> nothing` means that there are no more. `audit>` breaks or repairs
-the audit. `end>` ends the server, with the reason. With `executes> code` the server executes code.
+the audit. `end>` ends the server, with the reason. With `executes> code` the server executes code,
+and with `between> a hub` the agent is a hub.
 
 For held requests, `asked>` is the next approval request, `asked> nothing` means that there are no
 more, and `approvals>` is the reply to the next one, which is then not held. `person>` decides on a
 held request by its number, `clock>` lets seconds pass, and `due>` is the number of seconds until
-the gate has something to do. `STATE1` stands for the `requestState` of held request 1.
+the gate has something to do. `STATE1` stands for the `requestState` of held request 1, and `TAG`
+for that by which the session knows its own ones.
 """
 
 import ast
 import re
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +45,9 @@ from tests.unit.core.scripted import (
 )
 
 HERE = Path(__file__).with_name("dialogues")
+_KEY = ScriptedApprovals().state_key
+# Of a state that this session has sealed.
+TAG = f"mcpwrap-{blake2b(_KEY, digest_size=8, person=b'state').hexdigest()}-"
 EXPECTED = ("to server> ", "to agent> ", "note> ")
 WORDS: dict[str, Literal["approved", "denied", "expired", "void"]] = {
     "approves": "approved", "denies": "denied", "forgets": "expired", "voids": "void"
@@ -51,7 +57,7 @@ WORDS: dict[str, Literal["approved", "denied", "expired", "void"]] = {
 def dialogues() -> Iterator[tuple[str, list[str]]]:
     for file in sorted(HERE.glob("*.txt")):
         for part in file.read_text().split("=== ")[1:]:
-            text = re.sub(r"STATE(\d)", state, part.replace("MODERN", MODERN))
+            text = re.sub(r"STATE(\d)", state, part.replace("MODERN", MODERN).replace("TAG", TAG))
             title, *lines = text.splitlines()
             said = [line for line in lines if line and not line.startswith("#")]
             yield f"{file.stem}: {title}", said
@@ -59,9 +65,9 @@ def dialogues() -> Iterator[tuple[str, list[str]]]:
 
 def state(found: re.Match[str]) -> str:
     """Return the sealed state of a held request: the same for the same number."""
-    number, key = int(found[1]), ScriptedApprovals().state_key
+    number = int(found[1])
     nonce = number.to_bytes(NONCE_BYTES)
-    return "mcpwrap-" + seal(b"%d" % number, key, nonce=nonce, bound=("request state",)).hex()
+    return TAG + seal(b"%d" % number, _KEY, nonce=nonce, bound=("request state",)).hex()
 
 
 class Performance:
@@ -119,6 +125,8 @@ class Performance:
                 self.approvals.answers.append(answer)
             case "executes":
                 self.gate = self.new_gate(executes=True)
+            case "between":
+                self.approvals.has_window = False
             case "handshake":
                 self.shake_hands(*what.split(" "))
             case _:

@@ -164,6 +164,19 @@ def test_unanswered_requests_are_answered_at_the_servers_end() -> None:
     assert [note.kind for note in between.notes] == ["unanswered"]
 
 
+def test_unanswered_requests_of_a_hub_are_recorded_and_left_to_it() -> None:
+    with running(HIDE) as (between, judged, _):
+        judged.leave_open_requests()
+        between.agent.sendall(call("y", 1))
+        assert line(between.server) == call("y", 1)
+        between.server.close()
+        between.outward.result()
+        between.agent.settimeout(0)
+        with pytest.raises(BlockingIOError):  # nothing was received
+            between.agent.recv(1)
+    assert [note.kind for note in between.notes] == ["unanswered"]
+
+
 def test_an_agent_that_has_left_gets_no_responses() -> None:
     with running(HIDE) as (between, _, _):
         between.agent.sendall(call("y"))
