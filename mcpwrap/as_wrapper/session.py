@@ -13,9 +13,12 @@ import msgspec
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import PersistentFolder
+from mcpwrap.as_wrapper.member_sessions import MemberSessions
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core import environment, umask
+from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.hub import hub_channel
 from mcpwrap.core.wire.server_files import ServerSpec
 from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import CgroupLimits, Leaf
@@ -90,8 +93,10 @@ class SessionRequest:
 
     agent_uid: str
     inherited: dict[str, str]
-    fds: list[int]  # 0, 1 and 2 of the server
+    fds: list[int]  # 0, 1 and 2 of the server; of a hub also its catalogue
     umask: str = ""  # the agent's; "" if the gate does not know it
+    via: str = ""  # the session's id at the gate, for a hub alone
+    of_hub: str = ""  # the hub that has opened it for its agent
 
     def expect_sound(self, spec: ServerSpec) -> None:
         """Check the request against the protocol of the gate and the wrapper.
@@ -107,9 +112,12 @@ class SessionRequest:
         if any(environment.why_not(name, value) for name, value in restricted.items()):
             raise session_socket.ProtocolError("a variable with a value that is not allowed for it")
         self.umask_for(spec)
-        if len(self.fds) != 3:
-            raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
-        fd_passing.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
+        if self.of_hub and not is_server_name(self.of_hub):
+            raise session_socket.ProtocolError("not the name of a hub")
+        count = 4 if spec.hub else 3
+        if len(self.fds) != count or bool(self.via) is not bool(spec.hub):
+            raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of {count}")
+        fd_passing.expect_streams(self.fds[:3], readable=self.fds[0], writable=self.fds[1:3])
 
     def umask_for(self, spec: ServerSpec) -> int:
         """Return the umask of the server: the configured one, or else the agent's.
@@ -121,7 +129,7 @@ class SessionRequest:
         """
         if spec.umask is not None:
             return spec.umask
-        is_ours = spec.remote or spec.python
+        is_ours = spec.remote or spec.python or spec.hub
         return umask.parse(self.umask) if self.umask and not is_ours else umask.STRICT
 
 
@@ -135,6 +143,7 @@ class ServerSession:
     ended: session_socket.ServerEnded | None = (
         None  # set when the server has ended; its last output may still be on its way
     )
+    members: MemberSessions | None = None  # of a hub
     began_s: float = field(default_factory=time.monotonic)
 
     def kill(self) -> None:
@@ -148,6 +157,8 @@ class ServerSession:
 
     def close(self) -> None:
         """Send how the server ended, and close the connection. The caller removes the folder."""
+        if self.members:
+            self.members.close()
         with self.connection:
             if self.ended:
                 with suppress(OSError):
@@ -168,7 +179,10 @@ def open_session(
     """
     start.expect_unchanged(context.spec)
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
-    program = _program(context, ready.folder, opening.inherited, value_by_key)
+    hub = context.spec.hub
+    members = MemberSessions(hub, opening.via, opening.inherited) if hub else None
+    inherited = {} if hub else opening.inherited  # a hub's program gets none of them
+    program = _program(context, ready.folder, inherited, value_by_key)
     try:
         if value_by_key and not context.spec.remote:  # the remote program redacts itself
             # Imported here, because most wrappers have no secrets and do not need its libraries.
@@ -176,13 +190,18 @@ def open_session(
 
             copier_pid, output_fds = redactor.start(value_by_key, output_fds)
         ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
-        stdio = (opening.fds[0], *output_fds)
-        ready.process.run(program, stdio, opening.umask_for(context.spec))
+        if opening.of_hub:
+            ready.leaf.label(f"hub-{opening.of_hub}")
+        more = [members.theirs.fileno(), opening.fds[3]] if members else []
+        fds = [opening.fds[0], *output_fds, *more]
+        ready.process.run(program, fds, opening.umask_for(context.spec))
         connection.send(session_socket.encode(session_socket.ServerStarted(ready.session_id)))
     finally:
         if copier_pid:
             fd_passing.close_all(list(output_fds))
-    return ServerSession(slot=ready, copier_pid=copier_pid, connection=connection)
+        if members:
+            members.theirs.close()
+    return ServerSession(slot=ready, copier_pid=copier_pid, connection=connection, members=members)
 
 
 def _program(
@@ -209,6 +228,8 @@ def _program(
             declared |= session_files.write_oauth_file(oauth, folder)
     if spec.python:
         declared["MCPWRAP_PYTHON"] = msgspec.json.encode(spec.python).decode()
+    if spec.hub:
+        declared[hub_channel.VARIABLE] = msgspec.json.encode(spec.hub).decode()
     env = environment.build(
         account=context.account,
         home=str(home),

@@ -57,6 +57,7 @@ class Supervisor:
         self._cleanup = SessionCleanup()
         self._slots = SessionSlots(context, self._cleanup)
         self._session_by_fd: dict[int, ServerSession] = {}
+        self._session_by_channel: dict[int, ServerSession] = {}  # of hubs, by their channel
         self._poll = select.poll()
         self._last_note = ""
         self._idle_since_s = time.monotonic()
@@ -79,6 +80,8 @@ class Supervisor:
                 # The gate sends nothing after its hello, so it has closed its end.
                 if session := self._session_by_fd.get(fd):
                     self._close(session)
+                elif session := self._session_by_channel.get(fd):
+                    self._open_member(session)
             if self._listener.fileno() in ready:
                 self._accept()
             self._enforce_limits()
@@ -174,6 +177,10 @@ class Supervisor:
         if session:
             self._session_by_fd[connection.fileno()] = session
             self._poll.register(connection, select.POLLIN)
+            if session.members:
+                channel_fd = session.members.channel.fileno()
+                self._session_by_channel[channel_fd] = session
+                self._poll.register(channel_fd, select.POLLIN)
             self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> ServerSession | None:
@@ -185,7 +192,14 @@ class Supervisor:
                 session_socket.Protocol.WRAPPER, packet
             )
             mask = inherited.pop(session_socket.UMASK, "")
-            opening = SessionRequest(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
+            opening = SessionRequest(
+                agent_uid=agent_uid,
+                inherited=inherited,
+                fds=fds,
+                umask=mask,
+                via=inherited.pop(session_socket.VIA, ""),
+                of_hub=inherited.pop(session_socket.OF_HUB, ""),
+            )
             opening.expect_sound(self._spec)
             return self._start(opening, connection)
         finally:
@@ -211,6 +225,23 @@ class Supervisor:
         except OSError:
             self._slots.give_up(ready)
             raise
+
+    def _open_member(self, session: ServerSession) -> None:
+        """Handle a packet of a hub's program."""
+        if session.members is None:
+            return
+        if not session.members.handle(time.monotonic()):
+            self._forget_channel(session)
+            session.members.close()  # so that a program which waits for an answer sees the end
+        elif line := session.members.take_line():
+            self._note(line)
+
+    def _forget_channel(self, session: ServerSession) -> None:
+        if session.members is None:
+            return
+        fd = session.members.channel.fileno()
+        if self._session_by_channel.pop(fd, None):
+            self._poll.unregister(fd)
 
     def _slots_in_use(self) -> list[Path]:
         return [session.slot.slot_dir for session in self._session_by_fd.values()]
@@ -267,6 +298,7 @@ class Supervisor:
         fd = session.connection.fileno()
         del self._session_by_fd[fd]
         self._poll.unregister(fd)
+        self._forget_channel(session)
         session.kill()
         session.stop_copying()
         session.close()

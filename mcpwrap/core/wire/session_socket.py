@@ -3,6 +3,8 @@ r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
                      or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent
                      or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from `mcpwrap login`
+                     or `mcpwrap 1\0NAME\0MCPWRAP_VIA=ID\0A=1`, from the wrapper of a hub, for
+                     its session ID, with the variables that NAME inherits
                      or `mcpwrap 1\0?`, alone: request for the policy in force; the reply is `Ptext`
                      or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is as many
                      `Ptext` as its JSON text needs, and then the end of the connection
@@ -11,7 +13,9 @@ r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK
                      `X137 why` if there is more to report · `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL if none of them is set
     gate → wrapper   hello   `mcpwrap 2\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
-                     and `MCPWRAP_UMASK=0022` among the variables, if the kernel reported it
+                     and `MCPWRAP_UMASK=0022` among the variables, if the kernel reported it;
+                     to a hub with `MCPWRAP_VIA=ID` too, and its catalogue as descriptor 3;
+                     to a member of one with `MCPWRAP_OF_HUB=NAME`
     wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
                      `!69 why` it cannot start at all, and an immediate retry is useless
 
@@ -30,6 +34,9 @@ HANDSHAKE_S = 5.0
 AGENT = "MCPWRAP_AGENT"  # the agent for which a listener requests the session
 LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: a session with the wrapper's own login program
 LOGINS = frozenset({"login", "logout"})
+# The session of a hub: from the gate alone to its wrapper, which returns it for its members.
+VIA = "MCPWRAP_VIA"
+OF_HUB = "MCPWRAP_OF_HUB"  # the hub by which the agent uses the server, from the gate alone
 UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 # In place of a server's name; no server can have these names.
 QUERY_POLICY = "?"

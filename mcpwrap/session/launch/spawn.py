@@ -27,6 +27,7 @@ _REPORT = struct.Struct("ii")
 _READY = b"+"  # sent just before execve(2), which closes the channel if it succeeds
 _EXEC_FAILED = 127  # as in a shell; not used, since the report has more
 _CHANNEL_FD = 3
+_TARGETS = (0, 1, 2, 4, 5)  # of passed descriptors, in their order: the first free number is 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,10 @@ class PreparedProcess:
     pid: int
     channel: socket.socket
 
-    def run(self, program: Program, stdio: tuple[int, int, int], umask: int) -> None:
-        """Execute the program in it, with these descriptors as 0, 1 and 2, and this umask(2).
+    def run(self, program: Program, fds: Sequence[int], umask: int) -> None:
+        """Execute the program in it, with these descriptors, and this umask(2).
+
+        They are 0, 1 and 2 of the program; one or two more are 4 and 5.
 
         Raises:
             SpawnError: any step up to and including execve(2) failed. The process has ended.
@@ -76,7 +79,7 @@ class PreparedProcess:
         received = b""
         with self.channel:
             with suppress(ConnectionError):  # it has ended, and has reported why
-                fd_passing.send(self.channel, _HEADER.pack(len(text), umask), list(stdio))
+                fd_passing.send(self.channel, _HEADER.pack(len(text), umask), list(fds))
                 self.channel.sendall(text)
             with suppress(ConnectionError):
                 received = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
@@ -165,8 +168,8 @@ def _await_program(channel: socket.socket) -> Program:
     size, umask = _HEADER.unpack(header)
     text = channel.recv(size, socket.MSG_WAITALL)
     channel.detach()
-    for target, fd in enumerate(fds):
+    for target, fd in zip(_TARGETS, fds, strict=False):
         os.dup2(fd, target)
-    fd_passing.close_all(fds)
+    fd_passing.close_all([fd for fd in fds if fd not in _TARGETS])
     os.umask(umask)
     return _decode(text)

@@ -177,3 +177,13 @@ def test_a_server_has_the_umask_that_root_wrote_or_its_agents(
 def test_a_umask_that_the_gate_would_not_send_is_refused(untrusted: str) -> None:
     with pytest.raises(ValueError, match="umask"):
         SessionRequest(agent_uid="1000", inherited={}, fds=[], umask=untrusted).expect_sound(HERE)
+
+
+@pytest.mark.parametrize(
+    ("of_hub", "problem"),
+    [("tools", "0 descriptors"), ("", "0 descriptors"), ("../x", "name of a hub")],
+)
+def test_the_name_of_a_hub_is_safe_as_that_of_a_group(of_hub: str, problem: str) -> None:
+    """The next check is that of the descriptors."""
+    with pytest.raises(session_socket.ProtocolError, match=problem):
+        SessionRequest(agent_uid="1000", inherited={}, fds=[], of_hub=of_hub).expect_sound(HERE)
