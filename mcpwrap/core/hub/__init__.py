@@ -1,0 +1,1 @@
+"""PURE. The hub: members' names, lists and messages as one MCP server."""

@@ -1,0 +1,1 @@
+"""Lists of a hub: what members list, and what its agent sees of it."""

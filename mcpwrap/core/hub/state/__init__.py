@@ -1,0 +1,1 @@
+"""State of a hub's session: agent, members, and the actions that are to be done."""
