@@ -64,6 +64,28 @@ def rewritten(opened: ParsedFile, changes: Iterable[Change]) -> bytes:
     return _checked(opened, apply_edits(text, todo), data)
 
 
+def replaced(
+    opened: ParsedFile, at: Sequence[str], gone: Sequence[str], new: Mapping[str, object]
+) -> bytes:
+    """Return the file with these entries of one table replaced by others, in the first one's place.
+
+    Raises:
+        FileError: the change would affect something else, or the table is a list.
+    """
+    *above, name = at
+    table = next((one for one in opened.document.entries(above) if one.name == name), None)
+    if table is None or not isinstance(table.value, dict):
+        raise FileError(
+            "lists its servers without their names as keys; nothing was changed",
+            where=opened.file,
+            fix="write the entry by hand: `mcpwrap convert` prints it",
+            code="E-AGENT-FILE-LIST",
+        )
+    change = Change(entry=table, settings=new, dropped=frozenset(gone) - new.keys(), main=gone[0])
+    text = apply_edits(opened.document.text, _spliced(opened, change))
+    return _checked(opened, text, _with(opened.document.data, table.path, change.value()))
+
+
 def put_back(
     opened: ParsedFile,
     before: ParsedFile,

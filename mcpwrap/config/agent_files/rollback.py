@@ -1,10 +1,10 @@
 """Unwrapping of agents' files: wrapped entries become as they were before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcpwrap.config.agent_files.entry_schema import EntrySchema
-from mcpwrap.config.agent_files.entry_writer import put_back
+from mcpwrap.config.agent_files.entry_writer import put_back, replaced
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.transport import (
     HttpTransport,
@@ -59,6 +59,47 @@ def roll_back(
         tuple(_entry_path(now) for now, _ in pairs),
         tuple(left),
         tuple(_lost(pairs)),
+    )
+
+
+def roll_back_hub(
+    now: ParsedFile,
+    before: ParsedFile,
+    entries: Sequence[EntryPath],
+    hub: str,
+    words: EntrySchema,
+) -> Rollback:
+    """Return the file as it is now, with those entries in place of the one that leads to their hub.
+
+    All of them are of one table. Each gets the value that it had; its text can differ.
+
+    Raises:
+        FileError: the change would affect something else.
+    """
+    at = entries[0][:-1]
+    unchanged = now.content(now.document.text)
+    place = (*at, hub)
+    found = entries_at(now, place, words)
+    if not found:
+        what = "was removed from the file, and its servers are not restored"
+        return Rollback(unchanged, conflicts=(RollbackConflict(place, what),))
+    if not is_ours(found[0].launch):
+        what = "was changed since, and stays as it is"
+        return Rollback(unchanged, conflicts=(RollbackConflict(place, what),))
+    again = [one for one in entries if one != place and entries_at(now, one, words)]
+    old = {
+        one[-1]: then.entry.value
+        for one in entries
+        if one not in again
+        for then in entries_at(before, one, words)
+    }
+    beside = _beside(found[0].launch, StdioTransport(""))
+    what = f"loses settings that were added beside the stub: {', '.join(beside)}"
+    return Rollback(
+        replaced(now, at, [hub], old),
+        tuple((*at, name) for name in old),
+        tuple(RollbackConflict(one, "is in the file again, and stays as it is") for one in again),
+        (RollbackConflict(place, what),) if beside else (),
     )
 
 

@@ -23,7 +23,7 @@ from mcpwrap.config.migration.secret_detection import (
 )
 from mcpwrap.config.migration.variable_expansion import filled_in, without_scheme, written
 from mcpwrap.config.model import ConfigError, Destination, Group, Server
-from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.parse import SourceFile, parse_part
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
 
@@ -63,6 +63,19 @@ def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | H
             )
         case _:
             assert_never(listed.launch)
+
+
+def literal_launch(launch: StdioTransport, context: EntryContext) -> StdioTransport | HttpTransport:
+    """Return the program or URL of an entry whose agent fills in nothing and stores no variable.
+
+    An agent may choose the value of each variable in its `inherits`: the person's own values are
+    not sealed. A bridge that inherits variables stays a program.
+
+    Raises:
+        MigrationError: mcpwrap has no equivalent.
+    """
+    bridged = None if launch.inherits else remote_of_bridge(launch)
+    return bridged or stdio_server.expanded(launch, context)
 
 
 def _with_variables(launch: StdioTransport, value: object, context: EntryContext) -> StdioTransport:
@@ -213,7 +226,7 @@ def _expect_sound(found: Draft) -> None:
             code="E-MIGRATE-SECRET-ENCODING",
         ) from error
     try:
-        parse([SourceFile("", toml_of(found.server).encode())])
+        parse_part([SourceFile("", toml_of(found.server).encode())])
     except ConfigError as error:
         first = error.problems[0]
         raise MigrationError(

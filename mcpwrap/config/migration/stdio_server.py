@@ -359,9 +359,9 @@ def _migration_notes(
     """Yield notes on network and shell. They have no values of variables, except names of hosts."""
     listed = {entry.host for entry in egress if isinstance(entry, Destination)}
     if not egress:
-        yield "it has no network; `--egress HOST` allows one host"
+        yield "it has no network; `wrap --egress HOST` allows one host"
     elif not listed:
-        yield "it reaches its package registry, and no other host; `--egress HOST` adds one"
+        yield "it reaches its package registry, and no other host; `wrap --egress HOST` adds one"
     for host in _hosts(launch, variables):
         if _THIS_MACHINE.match(host):
             yield f"it names {host}, and on this machine it reaches only what `direct` lists"

@@ -37,9 +37,12 @@ class WrapRecord:
     entries: tuple[tuple[str, ...], ...]  # keys of each wrapped entry in the file, its name last
     before: bytes
     after_sha256: str
+    hub: str = ""  # name of the one entry that leads to all of their servers
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Written(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """On-disk form of a record, without the bytes."""
 
     path: str
@@ -47,6 +50,7 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     entries: tuple[_Keys, ...]
     before_sha256: _Digest
     after_sha256: _Digest
+    hub: str = ""  # omitted where there is no hub: an older version reads such records too
 
 
 def folder(variables: Mapping[str, str]) -> Path:
@@ -171,6 +175,7 @@ def _text(record: WrapRecord) -> str:
         entries=record.entries,
         before_sha256=sha256(record.before).hexdigest(),
         after_sha256=record.after_sha256,
+        hub=record.hub,
     )
     return msgspec.json.format(msgspec.json.encode(written), indent=1).decode() + "\n"
 
@@ -205,6 +210,7 @@ def _read(path: Path, backup: Path) -> WrapRecord:
         entries=written.entries,
         before=before,
         after_sha256=written.after_sha256,
+        hub=written.hub,
     )
 
 

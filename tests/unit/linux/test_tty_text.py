@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli.common import output
-from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import stderr_log
@@ -179,12 +178,11 @@ def test_a_command_line_is_printed_harmlessly(arguments: list[str], told: str) -
 
 
 def test_what_click_prints_by_itself_is_as_it_was() -> None:
-    agents = ", ".join(sorted(BY_ID))
-    assert at_a_terminal(MAIN, "convert", "x").decode().split("\n")[:4] == [
-        "Usage: mcpwrap convert [OPTIONS] FILE",
-        "Try 'mcpwrap convert --help' for help.",
+    assert at_a_terminal(MAIN, "audit", "prune").decode().split("\n")[:4] == [
+        "Usage: mcpwrap audit prune [OPTIONS]",
+        "Try 'mcpwrap audit prune --help' for help.",
         "",
-        f"Error: Missing option '--client'. Choose from: {agents} [E-USAGE-SYNTAX]",
+        "Error: Missing option '--keep'. [E-USAGE-SYNTAX]",
     ]
     assert b"Run each MCP server under a Unix account of its own." in at_a_terminal(MAIN)
 

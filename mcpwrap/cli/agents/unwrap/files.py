@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, ListedServer, ParsedFile, open_file
-from mcpwrap.config.agent_files.rollback import Rollback, entries_at, roll_back
+from mcpwrap.config.agent_files.rollback import Rollback, entries_at, roll_back, roll_back_hub
 from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.errors import McpwrapError
@@ -119,8 +119,11 @@ def _steps(records: Sequence[WrapRecord], was: bytes) -> Iterator[UnwrapStep]:
 def _undone(record: WrapRecord, was: bytes) -> Rollback:
     if sha256(was).hexdigest() == record.after_sha256:
         return Rollback(record.before, record.entries)
-    before = _opened(record, record.before)
-    return roll_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
+    now, before = _opened(record, was), _opened(record, record.before)
+    words = BY_ID[record.agent].words
+    if record.hub:
+        return roll_back_hub(now, before, record.entries, record.hub, words)
+    return roll_back(now, before, record.entries, words)
 
 
 def _opened(record: WrapRecord, content: bytes) -> ParsedFile:
@@ -145,5 +148,6 @@ def _hidden(records: Sequence[WrapRecord]) -> Iterator[tuple[str, str]]:
 def _entries(record: WrapRecord, content: bytes) -> Iterator[ListedServer]:
     """Yield the entries of a record, as they are in this content of its file."""
     opened = _opened(record, content)
-    for place in record.entries:
+    hub = [(*record.entries[0][:-1], record.hub)] if record.hub else []
+    for place in dict.fromkeys([*record.entries, *hub]):
         yield from entries_at(opened, place, BY_ID[record.agent].words)

@@ -6,22 +6,24 @@ Entries are compared with the applied state: servers, names, secrets without a v
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 
 import click
 
 from mcpwrap.cli.agents.diff_view import agreed
 from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, file_owner, known
+from mcpwrap.cli.agents.wrap import hub_entry, proxied_list, select_files
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
-from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decide import EntryDecider
 from mcpwrap.cli.agents.wrap.decision import AppliedState, Egress, EntryLocation, WrapDecisions
 from mcpwrap.cli.agents.wrap.edits import FileChange, changes, write
 from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
+from mcpwrap.cli.agents.wrap.proxied_list import ProxiedList
 from mcpwrap.cli.agents.wrap.text_reporter import Reporter, TextReporter
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.model import Config, Destination, Group, Server
+from mcpwrap.config.model import Config, Destination, Group, Hub, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import names
 from mcpwrap.core.wire.secret_index import SecretIndex
@@ -48,6 +50,9 @@ _WHERE = "mcpwrap wrap"
 @click.option(
     "--egress", multiple=True, metavar="[NAME=]HOST", help="Host that new servers may reach."
 )
+@click.option(
+    "--hub", default="", metavar="NAME", help="Make one hub of all servers, and name it so."
+)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @click.option("--yes", is_flag=True, help="Do not ask here; root is still asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; needs --dry-run or --yes.")
@@ -60,6 +65,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     files: tuple[Path, ...],
     approved: tuple[str, ...],
     egress: tuple[str, ...],
+    hub: str,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -71,6 +77,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     Shows each change first. New servers are proposed to root: `sudo mcpwrap accept` shows them and
     asks. Secrets are removed from the file and sealed. `mcpwrap unwrap` restores the file.
     --egress NAME=HOST is for the entry NAME, --egress HOST for every new server.
+    --hub NAME makes one hub of all servers in one list, and replaces their entries by the hub's.
+    --file FILE can also be a list of proxied servers, which become one hub.
     Exit status: 0 all are wrapped, 1 some are not, with the reasons, 2 wrong usage.
     """
     if as_json and not (dry_run or yes):
@@ -82,9 +90,15 @@ def command(  # noqa: PLR0913 - one parameter for each option
             code="E-WRAP-JSON-CONFIRM",
         )
     who = _person(context.obj or {})
-    chosen = select_files.chosen(who, clients, files, is_all=is_all)
+    proxied = _proxied(who, files, is_alone=not clients and not is_all)
+    chosen = [proxied.found] if proxied else select_files.chosen(who, clients, files, is_all=is_all)
     reporter: Reporter = JsonReporter(who, chosen) if as_json else TextReporter()
-    wrapping = _Wrapping(who, chosen, approved, _destinations(egress, chosen), reporter)
+    hosts = _destinations(egress, chosen)
+    wrapping = (
+        _ListWrapping(who, proxied, hub, hosts, reporter)
+        if proxied
+        else _Wrapping(who, chosen, approved, reporter, egress=hosts, hub=hub)
+    )
     is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
     reporter.end()
     return EXIT_OK if is_done else EXIT_FAILED
@@ -113,25 +127,26 @@ def applied_state(who: FileOwner) -> AppliedState:
 class _Wrapping:
     """One run of `wrap`. The files are examined again after root has applied the new servers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the command line gives
         self,
         who: FileOwner,
         files: Sequence[DiscoveredFile],
         approved: Sequence[str],
-        egress: Egress,
         reporter: Reporter,
+        *,
+        egress: Egress,
+        hub: str,
     ) -> None:
-        self._who, self._egress, self._reporter = who, egress, reporter
-        self._is_any = bool(files)
+        self._who, self._egress, self._reporter, self._hub = who, egress, reporter, hub
+        self._is_any, self._is_asked = bool(files), False
         self._ready, self._refused = select_files.readable(files, approved, known(who))
 
     def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
         """Wrap the files, and return whether all is wrapped; if `is_dry`, whether it would be."""
-        look = self._look()
-        todo = changes(look)
+        look, todo = self._look_at_all()
         self._reporter.planned(look, todo, self._refused)
         is_done = self._is_all(look, todo)
-        if not look.rewrites:
+        if not todo:
             self._reporter.remark(self._nothing(is_done=is_done))
             return is_done
         if is_dry:
@@ -140,18 +155,40 @@ class _Wrapping:
             self._reporter.remark("nothing was changed")
             return False
         if look.drafts:
-            if not self._accepted_by_root(look):
+            if not _accepted_by_root(self._who, look, self._reporter):
                 return False
-            before, look = look, self._look(look.server_by_place())
-            todo = changes(look)
+            self._is_asked = True
+            before, (look, todo) = look, self._look_at_all(look.server_by_place())
             self._reporter.looked_again(before, look, todo)
             is_done = self._is_all(look, todo)
         return self._rewritten(todo) and is_done
 
-    def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> WrapDecisions:
+    def _look_at_all(
+        self, decided: Mapping[EntryLocation, str] = MappingProxyType({})
+    ) -> tuple[WrapDecisions, list[FileChange]]:
+        """Return the decisions and the changes. With `decided`, root was asked already."""
         have = applied_state(self._who)
-        found = EntryDecider(self._who, have, self._egress, decided).through(self._ready)
-        return found.without_drafts() if decided else found
+        look = EntryDecider(self._who, have, self._egress, decided).through(self._ready)
+        if self._is_asked:
+            look = look.without_drafts()
+        return look, self._joined(look, have) if self._hub else changes(look)
+
+    def _joined(self, look: WrapDecisions, have: AppliedState) -> list[FileChange]:
+        """Return the change by which one entry of a hub replaces those of its members."""
+        joined = hub_entry.joined_list(self._ready, look, have)
+        if joined is None:
+            return []
+        if self._is_asked:
+            known = have.servers.get(self._hub)
+            members = known.runs.members if known and isinstance(known.runs, Hub) else ()
+            joined = joined.of_hub({member.name for member in members})
+            if not joined.server_by_entry:
+                return []
+        else:
+            members_now = hub_entry.members_for(joined.servers())
+            hub_entry.with_hub(look, have, self._who.account, members_now, self._hub)
+            look.notes.extend(hub_entry.permission_notes(joined, self._hub))
+        return [hub_entry.joined_change(joined, self._hub, look)]
 
     def _is_all(self, look: WrapDecisions, todo: Sequence[FileChange]) -> bool:
         return not (look.skipped or self._refused or any(one.problem for one in todo))
@@ -160,18 +197,6 @@ class _Wrapping:
         if not self._is_any:
             return "no files of known agents were found: `man mcpwrap` lists the known agents"
         return "nothing to do" if is_done else "nothing else to do"
-
-    def _accepted_by_root(self, look: WrapDecisions) -> bool:
-        """Propose the new servers, and return whether root has accepted them."""
-        proposal = wrap_proposal.proposal_of(self._who, look)
-        wrap_proposal.write(proposal)
-        if not wrap_proposal.has_sudo():
-            self._reporter.cannot_ask(proposal)
-            return False
-        self._reporter.asks(proposal)
-        is_yes = wrap_proposal.ask_root(proposal, look, self._reporter.roots_output)
-        self._reporter.answered(is_yes=is_yes)
-        return is_yes
 
     def _rewritten(self, todo: Sequence[FileChange]) -> bool:
         """Rewrite each file, and return whether all were rewritten."""
@@ -186,6 +211,74 @@ class _Wrapping:
                 self._reporter.failed(one, error)
                 is_done = False
         return is_done
+
+
+class _ListWrapping:
+    """One run of `wrap` for a list of proxied servers: one hub of all of them, or nothing."""
+
+    def __init__(
+        self, who: FileOwner, proxied: ProxiedList, hub: str, egress: Egress, reporter: Reporter
+    ) -> None:
+        self._who, self._proxied, self._hub = who, proxied, hub
+        self._egress, self._reporter = egress, reporter
+
+    def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
+        """Propose the servers and their hub, and return whether root has them, or could."""
+        look, hub = self._look({})
+        self._reporter.planned(look, [], [])
+        if not hub:
+            self._reporter.remark("nothing was changed: the hub needs each server of the list")
+            return False
+        if look.drafts:
+            if is_dry:
+                return True
+            if not agreed("Do this?", is_agreed=is_agreed):
+                self._reporter.remark("nothing was changed")
+                return False
+            if not _accepted_by_root(self._who, look, self._reporter):
+                return False
+            before, (look, hub) = look, self._look(look.server_by_place())
+            self._reporter.looked_again(before, look, [])
+        if hub:
+            self._reporter.remark(_how_to_use(hub, self._proxied.found.path))
+        return bool(hub)
+
+    def _look(self, decided: Mapping[EntryLocation, str]) -> tuple[WrapDecisions, str]:
+        have = applied_state(self._who)
+        decider = EntryDecider(self._who, have, self._egress, decided)
+        account = self._who.account
+        return proxied_list.decisions(decider, have, account, self._proxied, self._hub)
+
+
+def _how_to_use(hub: str, path: Path) -> str:
+    convert = f"mcpwrap convert {quote(str(path))} --hub {hub} --client CLIENT"
+    return f"agents use them as one server, `mcpwrap-connect {hub}`: `{convert}` prints its entry"
+
+
+def _accepted_by_root(who: FileOwner, look: WrapDecisions, reporter: Reporter) -> bool:
+    """Propose the new servers, and return whether root has accepted them."""
+    proposal = wrap_proposal.proposal_of(who, look)
+    wrap_proposal.write(proposal)
+    if not wrap_proposal.has_sudo():
+        reporter.cannot_ask(proposal)
+        return False
+    reporter.asks(proposal)
+    is_yes = wrap_proposal.ask_root(proposal, look, reporter.roots_output)
+    reporter.answered(is_yes=is_yes)
+    return is_yes
+
+
+def _proxied(who: FileOwner, files: Sequence[Path], *, is_alone: bool) -> ProxiedList | None:
+    """Return the list of proxied servers that `--file` names; None if it names agents' files."""
+    lists = [found for path in files if (found := proxied_list.read_list(who.folder, path))]
+    if lists and not (is_alone and len(files) == 1):
+        raise UsageError(
+            "is a list of proxied servers, which becomes one hub; nothing was changed",
+            where=str(lists[0].found.path),
+            fix="give it alone: `mcpwrap wrap --file FILE`",
+            code="E-WRAP-LIST-ALONE",
+        )
+    return lists[0] if lists else None
 
 
 def _may_use(server: Server, who: FileOwner) -> bool:

@@ -18,8 +18,8 @@ from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.agent_files.wrap_status import wrap_status
 from mcpwrap.config.migration import entry
-from mcpwrap.config.migration.draft import Draft, MigrationError
-from mcpwrap.config.model import Destination, Group, Local
+from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
+from mcpwrap.config.model import Destination, Group, Local, Runs
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.executables.look import ExecutableScan
@@ -56,6 +56,27 @@ class EntryDecider:
                 for listed in found.listed:
                     self._entry(found, found.opened, listed)
         return self._look
+
+    def server_of_program(
+        self, found: DiscoveredFile, listed: ListedServer, others: Collection[str]
+    ) -> str:
+        """Return the server of an entry of a list of proxied servers, existing or new.
+
+        It is none of `others`, the servers of the list's other entries.
+
+        Raises:
+            MigrationError: the entry cannot be converted, or root has to do something first.
+        """
+        if not isinstance(listed.launch, StdioTransport):
+            raise MigrationError("it is not a program", code="E-PROXIED-ENTRY")
+        context = entry_context.around(self._who, found, listed)
+        launch = entry.literal_launch(listed.launch, context)
+        name, _ = self._server_for(found, listed, launch, context)
+        if name in others:
+            raise MigrationError(
+                f"it is the same server as another entry: {name}", code="E-PROXIED-TWICE"
+            )
+        return name
 
     def _entry(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> None:
         stands = wrap_status(listed.launch, self._machine.known)
@@ -94,6 +115,19 @@ class EntryDecider:
         """Return the rewrite of a raw entry; its server is an existing or a new one."""
         context = entry_context.around(self._who, found, listed)
         launch = entry.launch_of(listed, context)
+        name, runs = self._server_for(found, listed, launch, context)
+        taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
+        is_remote = isinstance(launch, HttpTransport)
+        return replace(_rewrite_of(found, opened, listed, name, taken), is_remote=is_remote)
+
+    def _server_for(
+        self,
+        found: DiscoveredFile,
+        listed: ListedServer,
+        launch: StdioTransport | HttpTransport,
+        context: EntryContext,
+    ) -> tuple[str, Runs]:
+        """Return the server of an entry: its name, and what it runs."""
         if isinstance(launch, StdioTransport):
             context = entry_context.seen(launch, context, self._who)
         draft = self._allowed(entry.draft(listed, launch, context, self._egress_of(listed)))
@@ -111,10 +145,7 @@ class EntryDecider:
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
         if why := self._why_not_yet(name):
             raise MigrationError(why)
-        runs = draft.server.runs
-        taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
-        is_remote = isinstance(launch, HttpTransport)
-        return replace(_rewrite_of(found, opened, listed, name, taken), is_remote=is_remote)
+        return name, draft.server.runs
 
     def _allowed(self, draft: Draft) -> Draft:
         """Add `writable_command` and a note for root if other accounts can change the program.

@@ -11,6 +11,7 @@ from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.wrap.decision import EntryRewrite, WrapDecisions
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
+from mcpwrap.config.agent_files.parsed_file import ListedServer
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.syntax.text_edits import Change
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
@@ -33,6 +34,8 @@ class FileChange:
     entries: tuple[tuple[str, ...], ...] = ()
     left_over: tuple[str, ...] = ()  # secrets that are still elsewhere in it
     problem: str = ""
+    hub: str = ""  # name of the one entry that replaces all of them
+    listed: tuple[ListedServer, ...] = ()  # all entries before, whose secrets are not shown
 
     def count(self) -> str:
         """Return the text that counts the wrapped servers."""
@@ -58,14 +61,16 @@ def _changed(
     try:
         new = rewritten(opened, [_change(one, urls, drafted) for one in become])
     except FileError as error:
-        return FileChange(path=found.path, agent=agent.id, was=was, problem=error.named_problem)
+        problem = error.named_problem
+        return FileChange(path=found.path, agent=agent.id, was=was, problem=problem)
     return FileChange(
         path=found.path,
         agent=agent.id,
         was=was,
         new=new,
+        listed=found.listed,
         entries=tuple((*one.listed.at, one.listed.entry.name) for one in become),
-        left_over=tuple(_left_over(new, look)),
+        left_over=tuple(left_over(new, look)),
     )
 
 
@@ -81,7 +86,8 @@ def _change(one: EntryRewrite, urls: Mapping[str, str], drafted: Collection[str]
     return wrapping(words, one.listed, target)
 
 
-def _left_over(new: bytes, look: WrapDecisions) -> Iterator[str]:
+def left_over(new: bytes, look: WrapDecisions) -> Iterator[str]:
+    """Yield the secrets that the rewritten file still has elsewhere."""
     for server, key, value in dict.fromkeys(look.secrets):
         if len(value.encode()) >= MIN_SECRET_BYTES and value.encode() in new:
             yield f"{key} of {server}"
@@ -101,6 +107,7 @@ def write(who: FileOwner, one: FileChange) -> Path:
         entries=one.entries,
         before=one.was,
         after_sha256=hashlib.sha256(one.new).hexdigest(),
+        hub=one.hub,
     )
     backup = wrap_records.save(folder, record)
     try:

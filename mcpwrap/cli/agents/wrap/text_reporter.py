@@ -156,8 +156,7 @@ def _print_file(one: FileChange, look: WrapDecisions) -> None:
 
 def _shown_secrets(one: FileChange, look: WrapDecisions) -> dict[str, str]:
     """Return the replacement of each secret of a file, also in entries that stay."""
-    files = [become.found for become in look.rewrites if become.found.path == one.path]
-    texts = {text: "<hidden>" for listed in files[0].listed for text in secrets_in(listed)}
+    texts = {text: "<hidden>" for listed in one.listed for text in secrets_in(listed)}
     return texts | {value: f"<{key} of {server}>" for server, key, value in look.secrets}
 
 
@@ -180,7 +179,7 @@ def _print_draft(draft: Draft) -> None:
 def _print_skipped(entries: Iterable[SkippedEntry]) -> None:
     """Print the entries that stay as they are, with the reasons."""
     for one in entries:
-        place = f"{one.found.agents[0].title}, {one.found.path}"
+        place = ", ".join([*(agent.title for agent in one.found.agents[:1]), str(one.found.path)])
         tty.warn(f"left as it is: {one.listed.entry.name} ({place}): {one.why}")
 
 

@@ -118,6 +118,15 @@ class JsonDocument:
             yield Member(key=place.key, pieces=(piece,), value=Span(place.start, place.end))
 
 
+def value_of(file: str, text: str) -> object:
+    """Return the value of a whole file, of any JSON type.
+
+    Raises:
+        FileError: it is not JSON, or an object in it has a key twice.
+    """
+    return _decoded(file, text)[1]
+
+
 def _decoded(file: str, text: str) -> tuple[_Texts, object]:
     """Return the text without comments and trailing commas, and its value."""
     try:

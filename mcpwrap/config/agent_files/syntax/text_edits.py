@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mcpwrap.config.agent_files.syntax.document import (
+    TOML_TABLE,
+    Key,
     Member,
     Opaque,
     Piece,
@@ -100,10 +102,20 @@ class _Editor:
             self._main.prefix + written(self._form, key, settings[key]) for key in self._missing
         ]
         between = self._between()
+        if first.is_table:
+            table, between = self._change.entry.path, self._eol() * 2
+            keys = [self._table((*table, key), settings[key]) for key in self._missing]
         if self._main in self._gone:
             yield TextEdit(first.start, first.end, between.join(keys))
         else:
             yield TextEdit(first.end, first.end, between + between.join(keys))
+
+    def _table(self, path: tuple[Key, ...], value: object) -> str:
+        """Return a table of TOML with its header: its keys cannot stand below another header."""
+        names = [str(key) for key in path]
+        header = ".".join(key if _BARE_KEY.fullmatch(key) else _quoted(key) for key in names)
+        items = value.items() if isinstance(value, dict) else ()
+        return self._eol().join([f"[{header}]", *(written(TOML_TABLE, k, v) for k, v in items)])
 
     def _as_value(self, member: Member, new: object, *, is_empty: bool) -> str:
         if member.is_block_list and member.value and isinstance(new, list) and new:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import tomli
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli.agents import clients, convert
+from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer
@@ -282,7 +284,8 @@ url = "https://x.example/mcp"
 
 
 def converted(*arguments: str) -> Result:
-    return CliRunner().invoke(convert.command, arguments, standalone_mode=False)
+    environ = {"PATH": "/usr/bin:/bin"}
+    return CliRunner().invoke(convert.command, arguments, standalone_mode=False, obj=environ)
 
 
 def test_a_configuration_becomes_what_an_agent_needs(home: Path) -> None:
@@ -382,3 +385,86 @@ def test_a_file_with_servers_without_end_is_not_read(home: Path) -> None:
     put(home / ".cursor/mcp.json", servers_json(**{str(n): WRAPPED for n in range(1001)}))
     [file] = json.loads(run("--json").stdout)["files"]
     assert file["problem"] == "1001 servers"
+
+
+LIST = [
+    {
+        "name": "Local",
+        "namespace": "l",
+        "command": "true",
+        "env": {"API_KEY": "s3cr3t-s3cr3t"},
+        "inherits": ["API_TOKEN"],
+        "supportedTransports": ["stdio"],
+    }
+]
+HUB = """
+[mcp_servers.one]
+command = "/usr/bin/true"
+inherits_any = ["A"]
+[mcp_servers.two]
+command = "/usr/bin/true"
+inherits = ["LANG"]
+[mcp_servers.three]
+command = "/usr/bin/true"
+[mcp_servers.tools.members.one]
+[mcp_servers.tools.members.two]
+[mcp_servers.tools.members.elsewhere]
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [((), {"three", "tools"}), (("--hub", "tools"), {"tools"})],
+)
+def test_a_hub_has_one_entry(home: Path, arguments: tuple[str, ...], names: set[str]) -> None:
+    file = home / "config.toml"
+    file.write_text(HUB)
+    done = converted(str(file), "--client", "codex", *arguments)
+    assert "note: elsewhere: not in this file" in done.stderr
+    found = tomli.loads(done.stdout)
+    assert found["mcp_servers"].keys() == names
+    assert found["mcp_servers"]["tools"]["args"] == ["tools"]
+    assert found["mcp_servers"]["tools"]["env_vars"] == ["A", "LANG"]
+
+
+def test_a_hub_with_all_members_needs_no_note(home: Path) -> None:
+    file = home / "config.toml"
+    file.write_text(HUB.replace("[mcp_servers.tools.members.elsewhere]", ""))
+    assert converted(str(file), "--client", "codex").stderr == ""
+
+
+def test_a_list_of_proxied_servers_as_configuration(home: Path) -> None:
+    file = home / "proxied-mcp-servers.json"
+    file.write_text(json.dumps(LIST))
+    done = converted(str(file), "--hub", "all")
+    servers = parse([SourceFile("printed", done.stdout.encode())]).servers
+    assert servers.keys() == {"local", "all"}
+    assert "sudo mcpwrap secret set local API_KEY" in done.stderr
+    assert "s3cr3t" not in done.output
+    entry = json.loads(converted(str(file), "--hub", "all", "--client", "claude-code").stdout)
+    assert entry["mcpServers"] == {"all": {"command": STUB, "args": ["all"]}}
+
+
+def test_a_list_that_cannot_be_converted(home: Path) -> None:
+    file = home / "proxied-mcp-servers.json"
+    file.write_text(json.dumps([LIST[0] | {"command": "nothere"}]))
+    done = converted(str(file))
+    assert (done.return_value, done.stdout) == (2, "")
+    assert "nothere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--hub", "one", "--client", "zed"), "E-CONVERT-NO-HUB"),
+        ((), "E-CONVERT-NO-CLIENT"),
+    ],
+)
+def test_what_cannot_be_printed_is_an_error(
+    home: Path, arguments: tuple[str, ...], code: str
+) -> None:
+    file = home / "config.toml"
+    file.write_text(HUB)
+    caught = converted(str(file), *arguments).exception
+    assert isinstance(caught, UsageError)
+    assert caught.code == code

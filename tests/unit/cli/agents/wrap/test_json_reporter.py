@@ -22,7 +22,7 @@ from tests.unit.cli.root import Root
 
 SECRETS = ("s3cr3t", "t0p")
 NOTES = [
-    "it has no network; `--egress HOST` allows one host",
+    "it has no network; `wrap --egress HOST` allows one host",
     "it is a line for a shell, and what that needs of your home was not examined",
 ]
 NOTHING = {"done": True, "files": [], "new": [], "notes": [], "proposal": None}
