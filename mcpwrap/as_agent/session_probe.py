@@ -1,24 +1,30 @@
 """Program that `mcpwrap doctor` runs as an agent: opens a session by the stub, and uses the server.
 
-Arguments: `NAME` lists its tools. `NAME print` and `NAME connect` have a Python server execute
-code, which prints 1 or tries to connect to an address that no host has. Prints one line. Exit
-status: 0 it worked, 10 it did not; of `connect`: 0 a packet was sent, 10 the run was refused a
-socket, 11 it has no route, 12 the code was not executed. Any other: nothing was tested.
+Arguments: `NAME` lists its tools. `NAME hub` also calls `mcpwrap_status` of a hub, and prints the
+checks of `hub_probe` after the first line, as JSON, one a line. `NAME print` and `NAME connect`
+have a Python server execute code, which prints 1 or tries to connect to an address that no host
+has. Prints one line. Exit status: 0 it worked, 10 it did not; of `connect`: 0 a packet was sent, 10
+the run was refused a socket, 11 it has no route, 12 the code was not executed. Any other: nothing
+was tested.
 """
 
 import contextlib
 import errno
+import os
+import pwd
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import IO, cast
 
 import msgspec
 
 from mcpwrap import __version__
 from mcpwrap.core.execution.probe_code import CONNECT, PRINT
+from mcpwrap.core.hub.names import STATUS_TOOL
 from mcpwrap.linux import tty
 
 STUB = "/usr/bin/mcpwrap-connect"
@@ -93,6 +99,8 @@ def main() -> int:
     match sys.argv[1:]:
         case [server]:
             return _tried(server, _list_tools, _NO_ANSWER)
+        case [server, "hub"]:
+            return _tried(server, partial(_examine_hub, server), _NO_ANSWER)
         case [server, "print"]:
             return _tried(server, _print, _NO_ANSWER)
         case [server, "connect"]:
@@ -127,7 +135,7 @@ def _tried(server: str, attempt: Callable[[_Session], tuple[int, str]], without_
             said = cast(IO[bytes], stub.stderr).read(_MAX_ERROR_BYTES).decode(errors="replace")
             tty.say(telling(said.strip() or str(error)))
             return without_result
-        tty.say(line)
+        tty.say_lines(line.split("\n"))
         stub.kill()
     return status
 
@@ -135,6 +143,19 @@ def _tried(server: str, attempt: Callable[[_Session], tuple[int, str]], without_
 def _list_tools(session: _Session) -> tuple[int, str]:
     tools = session.request("tools/list").get("tools", [])
     return _WORKED, f"{len(tools) if isinstance(tools, list) else 0} tools"
+
+
+def _examine_hub(hub: str, session: _Session) -> tuple[int, str]:
+    from mcpwrap.as_agent.hub_probe import checks  # noqa: PLC0415 - for hubs alone; it loads yaml
+
+    _, line = _list_tools(session)  # a hub that knows nothing yet waits for its members here
+    called = session.request("tools/call", name=STATUS_TOOL, arguments={})
+    result = msgspec.convert(called, _ToolResult)
+    tools = session.request("tools/list").get("tools")
+    status = result.content[0].text if result.content else ""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    rows = [msgspec.json.encode(check).decode() for check in checks(hub, home, tools, status)]
+    return _WORKED, "\n".join([line, *rows])
 
 
 def _print(session: _Session) -> tuple[int, str]:

@@ -1,6 +1,7 @@
 """Running sessions of this machine, read from the cgroups: each is a group `s-ID`.
 
-In it is an empty group `agent-UID-TIME`; without it, the group is of a pre-forked process.
+In it is an empty group `agent-UID-TIME`; without it, the group is of a pre-forked process. A
+session that a hub has opened has another, `hub-NAME`.
 
 Every account can read the groups. They exist exactly as long as the sessions, so there is no other
 list of sessions.
@@ -17,6 +18,7 @@ from mcpwrap.plan import paths
 
 _GROUP = re.compile(r"s-([0-9a-f]{16})")
 _AGENT = re.compile(r"agent-([0-9]{1,10})-([0-9]{1,12})")
+_HUB = re.compile(r"hub-([a-z][a-z0-9_-]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class RunningSession:
     since_s: int
     tasks: int
     leaf: Leaf
+    hub: str = ""  # by which the agent uses the server
 
 
 def running(names: Iterable[str]) -> list[RunningSession]:
@@ -52,7 +55,9 @@ def _below(tree: Path, name: str) -> list[RunningSession]:
     for folder in folders:
         if match := _GROUP.fullmatch(folder.name):
             leaf = Leaf(tree, folder.name)
-            agents = [a for a in map(_AGENT.fullmatch, leaf.labels()) if a]
+            labels = leaf.labels()
+            agents = [a for a in map(_AGENT.fullmatch, labels) if a]
+            hubs = [hub[1] for hub in map(_HUB.fullmatch, labels) if hub]
             found += [
                 RunningSession(
                     id=match[1],
@@ -61,6 +66,7 @@ def _below(tree: Path, name: str) -> list[RunningSession]:
                     since_s=int(agent[2]),
                     tasks=leaf.tasks(),
                     leaf=leaf,
+                    hub="".join(hubs[:1]),
                 )
                 for agent in agents[:1]
             ]

@@ -16,7 +16,7 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.model import Config, Destination, Python, RemoteServer, Server
+from mcpwrap.config.model import Config, Destination, Hub, Python, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import egress_address
@@ -34,6 +34,7 @@ from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import (
     approval_checks,
+    hub_checks,
     live_probes,
     machine_checks,
     python_checks,
@@ -93,7 +94,9 @@ def command(*, name: str | None, as_json: bool) -> int:
     writes, renames and removes a file in each `:rw` workspace. Then tries a host that is not in the
     allowlist, an address past Squid, and files of root and of the agent: all must be refused. Tests
     eight servers at a time, and stops the wrappers that it started and no agent uses. A Python
-    server executes print(1), and code that tries to reach the network, which must be refused.
+    server executes print(1), and code that tries to reach the network, which must be refused. A hub
+    reports its members, and each agent of the account what its model sees, and what is over its
+    limits.
     Example:  sudo mcpwrap doctor git --json
     Exit status: 0 no check failed, 1 something is broken or open, 2 there is no server NAME,
     3 nothing was found broken or open, but a check could not be made.
@@ -175,7 +178,9 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
     """Test one server, as its agent and as its account."""
     yield from _program(server)
     agent = _agent(server)
-    if agent:
+    if agent and isinstance(server.runs, Hub):
+        yield from hub_checks.session(server, agent)
+    elif agent:
         yield _session(server, agent)
         if isinstance(server.runs, Python):
             yield from guarded(f"{server.name}: runs", python_checks.runs(server, agent))

@@ -20,6 +20,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     agent_uid: int
     since: str  # RFC 3339, UTC
     tasks: int  # processes and threads of the server
+    hub: str = ""  # by which the agent uses the server
 
 
 @click.command("sessions")
@@ -36,7 +37,7 @@ def command(*, as_json: bool) -> int:
     elif rows:
         print_table(
             ["SESSION", "SERVER", "AGENT", "SINCE", "TASKS"],
-            [[r.session, r.name, r.agent, r.since, str(r.tasks)] for r in rows],
+            [[r.session, r.name, _user(r), r.since, str(r.tasks)] for r in rows],
         )
     else:
         tty.say("no sessions")
@@ -51,4 +52,9 @@ def _row(running: sessions.RunningSession) -> SessionRow:
         agent_uid=running.agent_uid,
         since=datetime.fromtimestamp(running.since_s, UTC).isoformat(timespec="seconds"),
         tasks=running.tasks,
+        hub=running.hub,
     )
+
+
+def _user(row: SessionRow) -> str:
+    return f"{row.agent} by {row.hub}" if row.hub else row.agent

@@ -6,7 +6,8 @@ import click
 import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
-from mcpwrap.cli.operate import run_status
+from mcpwrap.cli.operate import hub_status, run_status
+from mcpwrap.cli.operate.hub_status import HubMemberStatus
 from mcpwrap.cli.operate.run_status import RunsStatus
 from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
@@ -14,7 +15,7 @@ from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.systemd import systemctl
-from mcpwrap.machine import nft_table, observer, planning, worker
+from mcpwrap.machine import hub_members, nft_table, observer, planning, worker
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
@@ -23,7 +24,7 @@ from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
 _CLOSED = "closed: `sudo mcpwrap apply`"
-_UNUSABLE = {"no-egress", "failed", "stopped", *run_status.UNUSABLE}
+_UNUSABLE = {"no-egress", "failed", "stopped", "missing", *run_status.UNUSABLE}
 _MIB = 1024 * 1024
 
 
@@ -53,6 +54,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     )  # packets refused by the packet rules since these were loaded; null: not root
     http: tuple[HttpStatus, ...] = ()  # one for each agent with a listener
     runs: RunsStatus | None = None  # of a Python server
+    members: tuple[HubMemberStatus, ...] = ()  # of a hub
 
 
 @click.command("status")
@@ -65,21 +67,20 @@ def command(*, name: str | None, as_json: bool) -> int:
     Example:  mcpwrap status git --json
     REFUSED counts the packets that the packet rules refused since they were loaded; only root sees
     it. For agents that use HTTP a second table has the URL of each agent; for Python servers
-    another one has their run slots, the runs in them, and the requests that wait.
+    another one has their run slots, the runs in them, and the requests that wait. For hubs another
+    one has their members, with the number of tools that each listed last; only root sees it.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     by_name = observer.registry().by_name
     known = {name: by_name[name] for name in observer.server_names()}
-    if name is not None:
-        if name not in known:
-            raise UsageError(
-                f"no server {name!r}",
-                where="mcpwrap status",
-                fix="`mcpwrap status` lists the servers",
-                code="E-USAGE-NO-SERVER",
-            )
-        known = {name: known[name]}
-    rows = statuses(known)
+    if name is not None and name not in known:
+        raise UsageError(
+            f"no server {name!r}",
+            where="mcpwrap status",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-NO-SERVER",
+        )
+    rows = _with_members(known, list(known) if name is None else [name])
     if as_json:
         print_json(rows)
     elif rows:
@@ -92,6 +93,7 @@ def command(*, name: str | None, as_json: bool) -> int:
         )
         _print_urls(rows)
         run_status.print_runs({row.name: row.runs for row in rows if row.runs})
+        hub_status.print_members({row.name: row.members for row in rows if row.members})
     else:
         tty.say("no servers: add one to /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observer.panic()
@@ -106,7 +108,22 @@ def command(*, name: str | None, as_json: bool) -> int:
     is_good = is_listening and not flaws and all(row.state not in _UNUSABLE for row in rows)
     is_good = is_good and all(each.is_open for row in rows for each in row.http)
     is_good = is_good and not any(row.runs and row.runs.closed_slots for row in rows)
+    is_good = is_good and all(m.state not in _UNUSABLE for row in rows for m in row.members)
     return EXIT_OK if is_good else EXIT_FAILED
+
+
+def _with_members(known: dict[str, Allocation], names: list[str]) -> list[ServerStatus]:
+    """Return the status of these servers; a hub has that of its members, which are servers too."""
+    members = {name: hub_members.members_of(name) for name in names}
+    needed = {*names, *(member.name for found in members.values() for member in found)}
+    rows = {row.name: row for row in statuses({n: a for n, a in known.items() if n in needed})}
+    states = {row.name: (row.state, row.status) for row in rows.values()}
+    return [
+        msgspec.structs.replace(
+            rows[name], members=hub_status.member_statuses(members[name], states)
+        )
+        for name in names
+    ]
 
 
 def _flaws() -> list[str]:

@@ -9,6 +9,7 @@ import click
 from mcpwrap.cli.audit import filters
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
+from mcpwrap.cli.policy import hub_call
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy, parse_with_warnings
 from mcpwrap.core.policy.rules import Policy, digest
@@ -103,15 +104,22 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     """Show how a call of TOOL of server NAME with ARGS is judged, and why.
 
     ARGS is a JSON object; `-` reads it from standard input. A TOOL with a slash in it is a method,
-    and ARGS are its params.
+    and ARGS are its params. For a hub, TOOL is the name that the agent sees: the hub's rules judge
+    the call, and then the member's rules that of its own tool.
 
     \b
     Example:  mcpwrap policy explain sqlite read_query '{"query": "SELECT * FROM t"}'
     """
-    from mcpwrap.cli.policy.judge import run_explain  # noqa: PLC0415 - as above
+    from mcpwrap.cli.policy.judge import (  # noqa: PLC0415 - as above
+        run_explain,
+        run_explain_hub,
+    )
 
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
     policy = parse_policy([input_file.read(file)] if file else policy_files())
+    hub = hub_call.hub_of(name) if "/" not in tool else None
+    if hub and (behind := hub_call.member_call(name, hub, tool)):
+        return run_explain_hub(policy, (name, tool), text, behind, as_json=as_json)
     return run_explain(policy, (name, tool), text, as_json=as_json)
 
 

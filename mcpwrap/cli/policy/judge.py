@@ -3,6 +3,7 @@
 import msgspec
 
 from mcpwrap.cli.common.output import print_json
+from mcpwrap.cli.policy.hub_call import MemberCall
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.core.policy.cases import difference
@@ -19,6 +20,7 @@ _COLOURS: dict[Decision, tty.Style] = {
     Decision.BLOCK: "red",
     Decision.NEEDS_APPROVAL: "yellow",
 }
+_STRICTNESS = (Decision.ALLOW, Decision.NEEDS_APPROVAL, Decision.BLOCK)
 
 
 def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
@@ -37,18 +39,55 @@ def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
     return EXIT_FAILED if differing else EXIT_OK
 
 
+class ExplainedHubCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of `explain --json` for a call of a hub: its own rules judge it, and the member's."""
+
+    decision: Decision  # of both together
+    hub: Explanation
+    member: Explanation
+    server: str  # the member
+    tool: str  # the member's own name of it
+
+
 def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json: bool) -> int:
     """Exit status: 0, for any decision."""
-    server, tool = called
-    args = _object(text)
-    of_tool: dict[str, Json] = {"name": tool, "arguments": args}
-    method, params = (tool, args) if "/" in tool else (CALL, of_tool)
-    explanation = explain(compile_policy(policy, server), method, params)
+    explanation = _explained(policy, called, _object(text))
     if as_json:
         print_json(explanation)
     else:
         _print(explanation)
     return EXIT_OK
+
+
+def run_explain_hub(
+    policy: Policy, called: tuple[str, str], text: bytes, behind: MemberCall, *, as_json: bool
+) -> int:
+    """Exit status: 0, for any decision."""
+    args, inner = _object(text), (behind.server, behind.tool)
+    outer, member = _explained(policy, called, args), _explained(policy, inner, args)
+    found = ExplainedHubCall(
+        decision=max(outer.judgement.decision, member.judgement.decision, key=_STRICTNESS.index),
+        hub=outer,
+        member=member,
+        server=behind.server,
+        tool=behind.tool,
+    )
+    if as_json:
+        print_json(found)
+        return EXIT_OK
+    for server, tool, explanation in ((*called, outer), (*inner, member)):
+        tty.say(tty.styled(f"{server}, {tool}:", "bold"))
+        _print(explanation)
+        tty.say()
+    tty.say("both together: ", tty.styled(found.decision.value, "bold", _COLOURS[found.decision]))
+    return EXIT_OK
+
+
+def _explained(policy: Policy, called: tuple[str, str], args: dict[str, Json]) -> Explanation:
+    server, tool = called
+    of_tool: dict[str, Json] = {"name": tool, "arguments": args}
+    method, params = (tool, args) if "/" in tool else (CALL, of_tool)
+    return explain(compile_policy(policy, server), method, params)
 
 
 def _object(text: bytes) -> dict[str, Json]:

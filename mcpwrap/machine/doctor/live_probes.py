@@ -22,6 +22,7 @@ NSENTER = "/usr/bin/nsenter"
 _MACHINE = Path("/proc/1/ns/mnt")
 _WAIT_S = 90
 _MAX_LINE_CHARS = 200
+_MAX_MORE_LINES, _MAX_MORE_CHARS = 32, 8192  # a check of each known agent
 _is_cancelled = threading.Event()
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -40,10 +41,11 @@ class TrialStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Result of a probe, and the one line that it printed."""
+    """Result of a probe, the line that it printed, and further lines of a session of a hub."""
 
     ended: TrialStatus
     line: str
+    more: tuple[str, ...] = ()
 
 
 class TrialNotRunError(McpwrapError):
@@ -176,7 +178,7 @@ def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
 
 
 def _run(argv: list[str], fds: Collection[int] = ()) -> TrialResult:
-    """Run a probe. Its output is untrusted: one line of printable characters is returned."""
+    """Run a probe. Its output is untrusted: lines of printable characters are returned."""
     try:
         done = _done(argv, fds)
     except subprocess.TimeoutExpired:
@@ -186,9 +188,16 @@ def _run(argv: list[str], fds: Collection[int] = ()) -> TrialResult:
     text = (done.stdout or done.stderr).decode(errors="replace").strip()
     lines = text.splitlines() or [f"status {done.returncode}"]
     line = lines[0] if done.stdout else lines[-1]
+    more = lines[1:_MAX_MORE_LINES] if done.stdout else []
     return TrialResult(
-        _ended(done.returncode), "".join(filter(str.isprintable, line))[:_MAX_LINE_CHARS]
+        _ended(done.returncode),
+        _printable(line)[:_MAX_LINE_CHARS],
+        tuple(_printable(each)[:_MAX_MORE_CHARS] for each in more),
     )
+
+
+def _printable(line: str) -> str:
+    return "".join(filter(str.isprintable, line))
 
 
 def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[bytes]:

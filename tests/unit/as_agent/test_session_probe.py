@@ -51,6 +51,7 @@ def ran(stdout: str = "", exit_code: int = 0, **more: object) -> dict[str, objec
 
 
 REFUSED = {"content": [{"type": "text", "text": "busy [E-WORKER-BUSY]\nmore"}], "isError": True}
+STATUS = {"content": [{"type": "text", "text": "loaded 2 tools from 1/1 servers\ngit: 2 tools"}]}
 BLOCKED = {"error": {"code": -32000, "message": "blocked"}}
 
 
@@ -58,6 +59,9 @@ BLOCKED = {"error": {"code": -32000, "message": "blocked"}}
     ("argv", "result", "status", "line"),
     [
         ([], {}, 0, "2 tools"),
+        (["hub"], STATUS, 0, '2 tools\n{"what":"python: members","state":"good"'),
+        (["hub"], {"content": []}, 0, '2 tools\n{"what":"python: members","state":"warning"'),
+        (["hub"], BLOCKED, 10, "the server returned an error: {'code': -32000, "),
         (["print"], ran("1\n"), 0, "printed 1, 12 ms"),
         (["print"], ran("2\n"), 10, "exit status 0"),
         (

@@ -132,6 +132,17 @@ def test_another_exit_status_than_those_of_probes_is_unknown(
     assert live_probes.session("root", "one").ended is ended
 
 
+def test_further_lines_are_printable_and_few(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "setpriv"
+    program.write_text("#!/bin/sh\nprintf '2 tools\\n{\\033[2J}\\n'; seq 100; echo no >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(live_probes, "SETPRIV", str(program))
+    found = live_probes.session("root", "one", "hub")
+    assert (found.line, found.more[:2], len(found.more)) == ("2 tools", ("{[2J}", "1"), 31)
+
+
 def test_cancelled_probes_end_and_no_more_are_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
