@@ -124,5 +124,6 @@ PAGES = {
     "run-code-on-other-machines.md": Page(between=a_network_with_haproxy),
     "share-a-folder.md": Page(),
     "use-a-remote-server.md": Page(before=a_remote_server),
+    "use-several-servers-as-one.md": Page(),
     "write-a-policy.md": Page(is_fast=True),
 }

@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "the order of `panic` that needs no disk",
-        "mcpwrap/as_gate/session/admit.py",
+        "mcpwrap/as_gate/state/emergency_stop.py",
         'PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))',
         'PANIC = (Path("/var/lib/mcpwrap/panic.json"),)',
         "gate",
@@ -238,8 +238,79 @@ MUTANTS = (
         "not self._file.append(self._late(encode(self._record(decided, us))))",
         "audit",
     ),
+    Mutant(
+        "a hub's session is claimed by the hub's supervisor alone",
+        "mcpwrap/as_gate/hubs/hub_identity.py",
+        "    if not is_account or peer_credentials.service_of(peer.pid) != (unit, _SUPERVISOR):\n",
+        "    if not is_account:\n",
+        "hub",
+    ),
+    Mutant(
+        "a member of a hub: by which transports",
+        "mcpwrap/as_gate/hubs/hub_identity.py",
+        "not in found.transports:\n",
+        "not in found.transports and False:\n",
+        "hub",
+    ),
+    Mutant(
+        "the variables of a hub's agent, each for the members that inherit it",
+        "mcpwrap/as_wrapper/member_sessions.py",
+        "            name: self._inherited[name] for name in member.inherits if name in "
+        "self._inherited\n",
+        "            **self._inherited\n",
+        "hub",
+    ),
+    Mutant(
+        "the end of the members' sessions with that of their hub",
+        "mcpwrap/as_gate/hubs/inner_sessions.py",
+        "            for each in self._family.inner_of(outer.entry.session):\n",
+        "            for each in ():\n",
+        "hub",
+    ),
+    Mutant(
+        "what a hub lists: filtered as the member's own list",
+        "mcpwrap/as_gate/hubs/catalogue.py",
+        "        return None if found is None else filter_definitions(policy, found)\n",
+        "        return found\n",
+        "hub",
+    ),
+    Mutant(
+        "an approval of a hub's call, for the member's call too",
+        "mcpwrap/as_gate/approvals/broker.py",
+        "        if not child.via or not packet.outer:\n",
+        "        if True:\n",
+        "hub",
+    ),
+    Mutant(
+        "a member without a namespace shadows no other",
+        "mcpwrap/core/hub/lists/exposed_lists.py",
+        "        if not self.namespaces[member] and exposed.startswith(self.prefixes):\n",
+        "        if False:\n",
+        "hub",
+    ),
+    Mutant(
+        "a member of a hub that sends too much",
+        "mcpwrap/core/hub/state/flood_meter.py",
+        "        return self._lines <= MAX_LINES and self._bytes <= MAX_BYTES\n",
+        "        return True\n",
+        "hub",
+    ),
+    Mutant(
+        "a resource of two members of a hub",
+        "mcpwrap/core/hub/routing.py",
+        "    if others:\n",
+        "    if False:\n",
+        "hub",
+    ),
+    Mutant(
+        "list_changed of a hub, only when a list has changed",
+        "mcpwrap/core/hub/state/hub_state.py",
+        " if getattr(before, name) != getattr(now, name)}\n",
+        "}\n",
+        "hub",
+    ),
 )
-# Of the last mutant: each record is written when the next one comes.
+# Of the mutant of the audit's order: each record is written when the next one comes.
 LATE = """
     _held = b""
 

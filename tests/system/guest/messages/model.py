@@ -1,7 +1,8 @@
 """Stand-in language model without an internet: it makes each of its given tool calls once.
 
 It implements the APIs of Anthropic, Gemini and OpenAI, as far as agents use them. The first request
-that has the server's tools is answered with all the calls at once, any other with a text.
+that has the server's tools is answered with all calls of the first round at once, the one that has
+their results with those of the next round, and any other with a text.
 """
 
 import json
@@ -13,7 +14,7 @@ Json = dict[str, Any]
 Call = tuple[str, Json]
 
 
-def anthropic(calls: list[Call]) -> Iterator[Json]:
+def anthropic(calls: list[Call], first: int) -> Iterator[Json]:
     usage = {"input_tokens": 1, "output_tokens": 1}
     message: Json = {"id": "msg_1", "type": "message", "role": "assistant", "model": "none"}
     message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
@@ -21,7 +22,7 @@ def anthropic(calls: list[Call]) -> Iterator[Json]:
     blocks = [
         ({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}},
          {"type": "input_json_delta", "partial_json": json.dumps(given)})
-        for number, (name, given) in enumerate(calls)
+        for number, (name, given) in enumerate(calls, first)
     ] or [({"type": "text", "text": ""}, {"type": "text_delta", "text": "Done."})]  # fmt: skip
     for index, (block, delta) in enumerate(blocks):
         yield {"type": "content_block_start", "index": index, "content_block": block}
@@ -32,15 +33,15 @@ def anthropic(calls: list[Call]) -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
-def gemini(calls: list[Call]) -> Iterator[Json]:
+def gemini(calls: list[Call], _first: int) -> Iterator[Json]:
     parts = [{"functionCall": {"name": name, "args": given}} for name, given in calls]
     content: Json = {"role": "model", "parts": parts or [{"text": "Done."}]}
     yield {"candidates": [{"index": 0, "content": content, "finishReason": "STOP"}]}
 
 
-def openai(calls: list[Call]) -> Iterator[Json]:
+def openai(calls: list[Call], first: int) -> Iterator[Json]:
     tools = [
-        {"index": number, "id": f"call_{number}", "type": "function",
+        {"index": number, "id": f"call_{first + number}", "type": "function",
          "function": {"name": name, "arguments": json.dumps(given)}}
         for number, (name, given) in enumerate(calls)
     ]  # fmt: skip
@@ -51,13 +52,18 @@ def openai(calls: list[Call]) -> Iterator[Json]:
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": end}]}
 
 
-# By a part of the path: the API's format, and the prefix of a tool's name.
-APIS: dict[str, tuple[Callable[[list[Call]], Iterator[Json]], str]] = {
+# By a part of the path: the API's format, of calls with ids from a number; the prefix of a tool.
+APIS: dict[str, tuple[Callable[[list[Call], int], Iterator[Json]], str]] = {
     "/v1/messages": (anthropic, "mcp__{}__"),
     "GenerateContent": (gemini, "mcp_{}_"),
     "/chat/completions": (openai, "{}_"),
 }
 CALLED = ('"tool_result"', '"functionResponse"', '"role":"tool"')
+
+
+def results_in(asked: str) -> int:
+    """Return how many results of calls a request has."""
+    return max(asked.count(sign) for sign in CALLED)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -74,14 +80,16 @@ class Handler(BaseHTTPRequestHandler):
             return
         model = self.server
         assert isinstance(model, Model)
+        model.asked.append(asked)
         says, form = found[0]
         prefix = form.format(model.mcp)
-        is_first = prefix in asked and not any(sign in asked for sign in CALLED)
-        calls = [(prefix + tool, given) for tool, given in model.calls] if is_first else []
+        results = results_in(asked)
+        wanted = model.calls_after(results) if prefix in asked else []
+        calls = [(prefix + tool, given) for tool, given in wanted]
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
-        for event in says(calls):
+        for event in says(calls, results):
             kind = f"event: {event['type']}\n" if "type" in event else ""
             self.wfile.write(f"{kind}data: {json.dumps(event)}\n\n".encode())
 
@@ -89,8 +97,17 @@ class Handler(BaseHTTPRequestHandler):
 class Model(ThreadingHTTPServer):
     """Language model of one agent: it calls the tools of one MCP server."""
 
-    def __init__(self, mcp: str, calls: list[Call]) -> None:
+    def __init__(self, mcp: str, *rounds: list[Call]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.mcp = mcp
-        self.calls = calls
+        self.rounds = rounds
+        self.asked: list[str] = []  # the agent's requests
+
+    def calls_after(self, results: int) -> list[Call]:
+        """Return the round of calls that follows so many results; none after the last."""
+        for calls in self.rounds:
+            if results == 0:
+                return calls
+            results -= len(calls)
+        return []
