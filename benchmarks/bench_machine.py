@@ -1,5 +1,6 @@
 """A booted machine with the package, our programs and servers. RUNS AS ROOT on the host."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import gate_rules
 from tests.system.bed import installed, package, roots
-from tests.system.bed.machine import Machine
+from tests.system.bed.machine import BED_AT, Machine
 from tests.system.bed.nspawn import Container, Profile, remove_abandoned
 
 SUITE = "bookworm"
@@ -24,6 +25,9 @@ SUDOERS = f"""\
 CONFIG_REFUSED = 2  # exit status of `mcpwrap apply`; nothing was changed
 SERVERS = ("warm", "cold", "gated", "idle", *gate_rules.SERVERS)
 SECRET_SERVER, DIRECT_SERVER, RUN_SERVER = "sealed", "direct", "runs"
+HUB, HUB_MEMBER, BIG_HUB = "hub", "hubmember", "bighub"
+BIG_MEMBERS, BIG_TOOLS = 10, 30  # of the hub whose list is measured, and of each of them
+MEMBER_TOOLS = 12  # of guest/hub/member.py itself
 PYTHON_SERVER = f"""
 [mcp_servers.{RUN_SERVER}]
 python = "/usr/bin/python3"
@@ -55,6 +59,7 @@ class Prepared:
     has_secrets: bool
     has_direct: bool
     has_python: bool
+    has_hubs: bool
 
 
 @contextmanager
@@ -86,6 +91,7 @@ def prepared(commit: str = "") -> Iterator[Prepared]:
             has_secrets=_add_secret_server(machine),
             has_direct=_may_add(machine, DIRECT_SERVER, direct),
             has_python=_may_add(machine, RUN_SERVER, PYTHON_SERVER),
+            has_hubs=_may_add(machine, HUB, _hubs()),
         )
     finally:
         container.remove()
@@ -118,6 +124,29 @@ command = "{ECHO}"
 agents = ["{AGENT}"]
 {ours}
 """
+
+
+def _hubs() -> str:
+    """Return a hub of the echo server, whose names stay as they are, and one of many members."""
+    names = [f"m{number}" for number in range(BIG_MEMBERS)]
+    args = ["-m", "tests.system.guest.hub.member", "m", "--tools", str(BIG_TOOLS - MEMBER_TOOLS)]
+    big = "".join(
+        f"""
+[mcp_servers.{name}]
+command = "/usr/bin/python3"
+args = {json.dumps(args)}
+env = {{ PYTHONPATH = "{BED_AT}" }}
+[mcp_servers.{name}.mcpwrap]
+agents = ["{AGENT}"]
+[mcp_servers.{BIG_HUB}.members.{name}]
+"""
+        for name in names
+    )
+    ours = "".join(
+        f'[mcp_servers.{name}.mcpwrap]\nagents = ["{AGENT}"]\n' for name in (HUB, BIG_HUB)
+    )
+    small = f'[mcp_servers.{HUB}.members.{HUB_MEMBER}]\nnamespace = ""\n'
+    return _server(HUB_MEMBER) + small + big + ours
 
 
 def _add_secret_server(machine: Machine) -> bool:

@@ -1,6 +1,7 @@
 /* The MCP server behind every row: small, so that what stands in front of it is what one sees.
  *
- * It answers `initialize` and two tools: `echo` gives its text back, `length` how long the line was.
+ * It answers `initialize`, `tools/list` and two tools: `echo` gives its text back, `length` how long the
+ * line was.
  * It finds its words by searching, which is enough for lines that load.c and starts.c send. */
 #include "common.h"
 
@@ -57,11 +58,15 @@ static void answer(const char *line, size_t size)
     if (id == NULL)
         return; /* a notification */
     add_text("{\"jsonrpc\":\"2.0\",\"id\":");
-    add(id, strspn(id, "0123456789"));
+    /* A hub's own ids are strings. */
+    add(id, *id == '"' ? strcspn(id + 1, "\"") + 2 : strspn(id, "0123456789"));
     add_text(",\"result\":");
     if (is_text(value_of(line, size, "\"method\":"), "\"initialize\""))
         add_text("{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},"
                  "\"serverInfo\":{\"name\":\"echo\",\"version\":\"1\"}}");
+    else if (is_text(value_of(line, size, "\"method\":"), "\"tools/list\""))
+        add_text("{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}},"
+                 "{\"name\":\"length\",\"inputSchema\":{\"type\":\"object\"}}]}");
     else
         add_tool_result(line, size);
     add_text("}\n");
