@@ -138,7 +138,15 @@ def example(page: str) -> str:
 
 def test_the_manual_s_configuration_is_valid() -> None:
     parsed = parse([SourceFile("f.toml", example("docs/mcpwrap.toml.5.rst").encode())])
-    assert sorted(parsed.servers) == ["board", "github", "python", "tables", "tickets", "time"]
+    assert sorted(parsed.servers) == [
+        "board",
+        "github",
+        "python",
+        "tables",
+        "tickets",
+        "time",
+        "tools",
+    ]
     assert parsed.parent
     assert parsed.worker
     assert parsed.approvals.webhook
