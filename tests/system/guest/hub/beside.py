@@ -88,6 +88,14 @@ class Agent:
                 return names
             params = {"cursor": result["nextCursor"]}
 
+    def await_tool(self, name: str) -> None:
+        """List the tools at each change, until this one is there; an earlier fault was one too."""
+        while True:
+            self.changed.clear()
+            if name in self.tools():
+                return
+            assert self.changed.wait(self._within_s), name
+
     def close(self) -> None:
         """Close the input, as an agent that leaves."""
         assert self.process.stdin
@@ -123,7 +131,7 @@ def calls_beside(
     found: Json = {"p50_s": sorted(took_s)[count // 2], "p99_s": sorted(took_s)[count * 99 // 100]}
     if fault in {"rename", "shadow"}:
         agent.answer(began)
-        assert agent.changed.wait(within_s)
+        agent.await_tool(f"{faulty}__renamed" if fault == "rename" else f"{faulty}__{other}__echo")
     own = agent.send_call(f"{faulty}__echo", n=-1)
     if fault == "die":
         found["open call"] = text_of(agent.answer(open_call))
