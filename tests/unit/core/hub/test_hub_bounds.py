@@ -58,7 +58,7 @@ def test_a_member_that_logs_much_within_the_bound_is_not_cut(say: Say) -> None:
 
 
 def test_a_member_has_a_bound_of_open_questions_and_another_one_has_its_own(say: Say) -> None:
-    say("handshake", "2025-11-25 {\"roots\":{}}")
+    say("handshake", '2025-11-25 {"roots":{}}')
     for request_id, name in enumerate(MEMBERS, 1):
         say("agent", f"CALL({request_id},{name}__log)")
         say("ready", f"{name} handshake")
