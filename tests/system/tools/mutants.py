@@ -261,13 +261,6 @@ MUTANTS = (
         "hub",
     ),
     Mutant(
-        "the end of the members' sessions with that of their hub",
-        "mcpwrap/as_gate/hubs/inner_sessions.py",
-        "            for each in self._family.inner_of(outer.entry.session):\n",
-        "            for each in ():\n",
-        "hub",
-    ),
-    Mutant(
         "what a hub lists: filtered as the member's own list",
         "mcpwrap/as_gate/hubs/catalogue.py",
         "        return None if found is None else filter_definitions(policy, found)\n",

@@ -133,7 +133,7 @@ def calls_beside(
         agent.answer(began)
         agent.await_tool(f"{faulty}__renamed" if fault == "rename" else f"{faulty}__{other}__echo")
     own = agent.send_call(f"{faulty}__echo", n=-1)
-    if fault == "die":
+    if fault in {"die", "flood"}:
         found["open call"] = text_of(agent.answer(open_call))
     found["own"] = text_of(agent.answer(own)) if fault not in SILENT else ""
     found |= {"wrong": wrong, "tools": agent.tools()}
