@@ -168,8 +168,9 @@ def _await_program(channel: socket.socket) -> Program:
     size, umask = _HEADER.unpack(header)
     text = channel.recv(size, socket.MSG_WAITALL)
     channel.detach()
-    for target, fd in zip(_TARGETS, fds, strict=False):
+    targets = _TARGETS[: len(fds)]
+    for target, fd in zip(targets, fds, strict=True):
         os.dup2(fd, target)
-    fd_passing.close_all([fd for fd in fds if fd not in _TARGETS])
+    fd_passing.close_all([fd for fd in fds if fd not in targets])
     os.umask(umask)
     return _decode(text)
