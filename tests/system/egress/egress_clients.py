@@ -10,6 +10,7 @@ from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import GUEST, Machine
 from tests.system.bed.session import Session
 from tests.system.support.egress_sessions import play
+from tests.system.support.servers import DOWNLOADED_SERVERS
 
 NODE_FILE = "/opt/mcp/npm/goes-out.mjs"  # beside node_modules, where it finds the SDK
 CONFIG = f"""
@@ -55,24 +56,7 @@ args = ["/opt/probe.py"]
 agents = ["alice"]
 egress = ["internal.test", "api.good.test"]
 workspace = ["/home/alice/project:ro"]
-
-[mcp_servers.npx]
-command = "/usr/local/bin/npx"
-args = ["-y", "bed-echo"]
-[mcp_servers.npx.mcpwrap]
-agents = ["alice"]
-egress = ["@npm"]
-cache = true
-
-[mcp_servers.uvx]
-command = "/usr/local/bin/uvx"
-args = ["bed-echo"]
-env = {{ UV_PYTHON_DOWNLOADS = "never" }}
-[mcp_servers.uvx.mcpwrap]
-agents = ["alice"]
-egress = ["@pypi"]
-cache = true
-"""
+{DOWNLOADED_SERVERS}"""
 
 
 @contextmanager

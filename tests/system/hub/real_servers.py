@@ -11,7 +11,7 @@ from tests.system.http import remote
 from tests.system.hub import comparison
 from tests.system.hub.comparison import Calls
 from tests.system.hub.machines import ALICE, a_hub
-from tests.system.support.servers import NODE_MODULES
+from tests.system.support.servers import DOWNLOADED_SERVERS, THREE_SERVERS
 
 GRAPH = {"entities": [{"name": "one", "entityType": "number", "observations": ["größer"]}]}
 NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
@@ -64,44 +64,7 @@ MEMBERS = {
     "memory": (MEMORY, "none"),
     "time": (TIME, "none"),
 }
-# Of packages that are downloaded at the first start, from the registries of the bed's internet.
-DOWNLOADED = """
-[mcp_servers.npx]
-command = "/usr/local/bin/npx"
-args = ["-y", "bed-echo"]
-[mcp_servers.npx.mcpwrap]
-agents = ["alice"]
-egress = ["@npm"]
-cache = true
-[mcp_servers.uvx]
-command = "/usr/local/bin/uvx"
-args = ["bed-echo"]
-env = { UV_PYTHON_DOWNLOADS = "never" }
-[mcp_servers.uvx.mcpwrap]
-agents = ["alice"]
-egress = ["@pypi"]
-cache = true
-"""
-FETCHED = "fetched"  # the hub of these
-SERVERS = f"""
-[mcp_servers.everything]
-command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-everything/dist/index.js"]
-[mcp_servers.everything.mcpwrap]
-agents = ["alice"]
-[mcp_servers.memory]
-command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-memory/dist/index.js"]
-env = {{ MEMORY_FILE_PATH = "/var/lib/mcpwrap/state/memory/memory.json" }}
-[mcp_servers.memory.mcpwrap]
-agents = ["alice"]
-state = true
-[mcp_servers.time]
-command = "/opt/mcp/pypi/bin/mcp-server-time"
-args = ["--local-timezone", "UTC"]
-[mcp_servers.time.mcpwrap]
-agents = ["alice"]
-"""
+FETCHED = "fetched"  # the hub of `DOWNLOADED_SERVERS`
 
 
 @contextmanager
@@ -115,7 +78,7 @@ def connected(machine: Machine, more: str = "") -> Iterator[Connected]:
     comparison.bring(machine)
     hubs = a_hub(tuple(MEMBERS), ours=ALICE) + a_hub(("npx", "uvx"), name=FETCHED, ours=ALICE)
     with Internet(machine) as internet:
-        config = SERVERS + DOWNLOADED + remote.a_url("far", remote.FAR) + hubs + more
+        config = THREE_SERVERS + DOWNLOADED_SERVERS + remote.a_url("far", remote.FAR) + hubs + more
         remote.prepare(machine, config)
         with remote.far_server(machine, internet):
             yield Connected(machine, internet)

@@ -25,6 +25,25 @@ state = true
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]
 """
+# Of packages that are downloaded at the first start, from the registries of the bed's internet.
+DOWNLOADED_SERVERS = """
+[mcp_servers.npx]
+command = "/usr/local/bin/npx"
+args = ["-y", "bed-echo"]
+[mcp_servers.npx.mcpwrap]
+agents = ["alice"]
+egress = ["@npm"]
+cache = true
+
+[mcp_servers.uvx]
+command = "/usr/local/bin/uvx"
+args = ["bed-echo"]
+env = { UV_PYTHON_DOWNLOADS = "never" }
+[mcp_servers.uvx.mcpwrap]
+agents = ["alice"]
+egress = ["@pypi"]
+cache = true
+"""
 SQLITE_SERVER = """
 [mcp_servers.sqlite]
 command = "/opt/mcp/sqlite/bin/mcp-server-sqlite"
