@@ -123,14 +123,21 @@ def test_of_twelve_members_the_ready_ones_are_listed_first(machine: Machine) -> 
     machine.announce("mcpwrap@dead|mcpwrap-gate.*dead|mcpwrap@twelve.*dead")
     # The promise is about servers, not about twelve wrappers that start at once.
     machine.as_root(f"systemctl start {' '.join(f'mcpwrap@{n}' for n in (*QUICK, *SLOW, *DEAD))}")
-    machines.forget(machine)
     every_tool = len((*SLOW, *QUICK)) * 12 + 1
-    found = agent(machine, "first_list", TWELVE, every_tool)
-    assert found["first_s"] < pace.promised(FIRST_LIST_S + OVERHEAD_S)
+    found: dict[str, Any] = {}
+
+    def seconds_to_first_list() -> float:
+        machines.forget(machine)
+        found.update(agent(machine, "first_list", TWELVE, every_tool))
+        return float(found["first_s"])
+
+    bound_s = FIRST_LIST_S + OVERHEAD_S
+    assert pace.best(seconds_to_first_list, bound_s) < pace.promised(bound_s)
     assert {f"{name}__echo" for name in QUICK} <= set(found["first"])
     assert not [name for name in found["first"] if name.startswith("slow")]
     assert {f"{name}__echo" for name in (*QUICK, *SLOW)} <= set(found["all"])
-    assert found["complete_s"] < pace.promised(START_S + FIRST_LIST_S + OVERHEAD_S)
+    # Side by side: one after another, the four slow ones take 20 s.
+    assert found["complete_s"] < pace.promised(2 * START_S)
     assert found["changes"] <= 3  # together, not for each member
     for name in DEAD:
         assert name in found["status"]
