@@ -9,7 +9,7 @@ from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor
 from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.approvals.requests import ApproverRequestHandler
-from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     AnsweredInClient,
     ApprovalQuery,
@@ -32,7 +32,6 @@ from mcpwrap.core.approval.entry import (
 from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Verdict
-from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ID_BYTES = 4
 
@@ -68,7 +67,7 @@ class ApprovalBroker:
             raise ChannelError("it requested an approval before it named its server")
         match packet:
             case PageRequest():
-                self._hand_page(child)
+                self._documents.pages.hand_out(child.pid, child.channel)
             case ApprovalQuery():
                 self._ask(child, packet, now_s)
             case Withdrawn(hold, will_resume):
@@ -79,7 +78,7 @@ class ApprovalBroker:
 
     def is_over(self, child: Child) -> None:
         """Remove the questions of a session that has ended."""
-        self._documents.drop_page(child.pid)
+        self._documents.pages.drop(child.pid)
         self._book.is_over(child.pid)
         self._approved_calls.is_over(child.entry.session if child.entry else "")
         self._changed()
@@ -103,17 +102,8 @@ class ApprovalBroker:
         due = [self._book.due_in_s(now_s), self.answering.due_in_s(now_s)]
         return min((one for one in due if one is not None), default=None)
 
-    def _hand_page(self, child: Child) -> None:
-        try:
-            page = self._documents.page(child.pid)
-        except OSError as error:
-            log_line(f"cannot make a document for an approval: {error.strerror}")
-            packets.refuse_page(child.channel)
-        else:
-            packets.hand_page(child.channel, page)
-
     def _ask(self, child: Child, packet: ApprovalQuery, now_s: float) -> None:
-        fd, digest, size = self._documents.take_page(child.pid)
+        fd, digest, size = self._documents.take(child.pid)
         session = child.entry.session if child.entry else ""
         about = ApprovalSubject(
             digest=digest,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 
 from mcpwrap.as_gate.ipc.packets import ChannelError
+from mcpwrap.as_gate.ipc.session_pages import SessionPages
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 from mcpwrap.core.approval.entry import Tool
@@ -16,47 +17,23 @@ class Documents:
     """Documents by question id, and the last approved document of each tool."""
 
     def __init__(self) -> None:
-        self._page_by_session: dict[int, int] = {}
+        self.pages = SessionPages("document")
         self._fd_by_id: dict[str, int] = {}
         self._approved: dict[Tool, int] = {}
 
-    def page(self, session: int) -> int:
-        """Return a new page for a session to write to; it has one at a time.
-
-        Raises:
-            OSError: the memfd could not be made.
-        """
-        self.drop_page(session)
-        fd = memfd.unsealed("document")
-        self._page_by_session[session] = fd
-        return fd
-
-    def take_page(self, session: int) -> tuple[int, str, int]:
-        """Seal the page of a session; return its descriptor, digest and size.
+    def take(self, session: int) -> tuple[int, str, int]:
+        """Return the page of a session, sealed, with its digest and size; the caller closes it.
 
         Raises:
             ChannelError: the session has no page, or wrote too much.
             OSError: the session still has the page mapped.
         """
-        fd = self._page_by_session.pop(session, None)
-        if fd is None:
-            raise ChannelError("it has written no document")
-        try:
-            memfd.seal(fd)
-            size = os.fstat(fd).st_size
-        except OSError:
-            os.close(fd)
-            raise
+        fd = self.pages.take(session)
+        size = os.fstat(fd).st_size
         if size > MAX_DOCUMENT_BYTES:
             os.close(fd)
             raise ChannelError(f"its document has {size} bytes")
         return fd, document.digest(memfd.read_all(fd)), size
-
-    def drop_page(self, session: int) -> None:
-        """Close a page that was not used."""
-        fd = self._page_by_session.pop(session, None)
-        if fd is not None:
-            os.close(fd)
 
     def keep(self, id_: str, fd: int) -> None:
         """Store the document of a question."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_gate.ipc.packets import ChannelError
+from mcpwrap.as_gate.ipc.session_pages import SessionPages
 from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.wire.hub import hub_catalogue
 from mcpwrap.core.wire.hub.hub_catalogue import MAX_DEFINITIONS_BYTES, Definitions
@@ -47,28 +47,12 @@ class DefinitionsWriter:
     """Writer of the files, in the monitor. Times are monotonic, in seconds."""
 
     def __init__(self) -> None:
-        self._page_by_session: dict[int, int] = {}
+        self.pages = SessionPages("definitions")
         self._waiting: dict[Key, int] = {}  # the latest version, as a sealed memfd
         self._key_by_pid: dict[int, Key] = {}
         self._written_at_s: dict[Key, float] = {}
         self._prune_by: AccessList | None = None
         self._quota = LogRateLimit(1)
-
-    def page(self, session: int) -> int:
-        """Return a memfd for a session to write to; it has one at a time.
-
-        Raises:
-            OSError: it could not be made.
-        """
-        self.drop_page(session)
-        fd = self._page_by_session[session] = memfd.unsealed("definitions")
-        return fd
-
-    def drop_page(self, session: int) -> None:
-        """Close a page that was not used."""
-        fd = self._page_by_session.pop(session, None)
-        if fd is not None:
-            os.close(fd)
 
     def take(self, session: int, key: Key) -> None:
         """Take the page of a session, as the latest version of a file.
@@ -77,14 +61,7 @@ class DefinitionsWriter:
             ChannelError: the session has no page.
             OSError: the session has the page mapped for writing.
         """
-        fd = self._page_by_session.pop(session, None)
-        if fd is None:
-            raise ChannelError("it has written no definitions")
-        try:
-            memfd.seal(fd)
-        except OSError:
-            os.close(fd)
-            raise
+        fd = self.pages.take(session)
         if why := self._why_not_kept(fd, key):
             os.close(fd)
             self._log(f"uid {key[0]}: definitions of {key[1]!r} are not kept: {why}")

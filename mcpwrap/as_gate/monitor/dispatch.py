@@ -147,14 +147,8 @@ class MonitorDispatcher:
         rule = self._access_list.last_read().by_server.get(each.server)
         if each.entry is None or rule is None or not rule.is_member:
             packets.refuse_page(each.channel)
-            return
-        try:
-            page = self.definitions.page(each.pid)
-        except OSError as error:
-            log_line(f"cannot make a file for definitions: {error.strerror}")
-            packets.refuse_page(each.channel)
         else:
-            packets.hand_page(each.channel, page)
+            self.definitions.pages.hand_out(each.pid, each.channel)
 
     @staticmethod
     def _take_start(each: Child) -> None:

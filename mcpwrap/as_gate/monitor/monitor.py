@@ -208,7 +208,7 @@ class Monitor:
                 pass
             self._close_channel(each)
             self._approving.is_over(each)
-            self._dispatcher.definitions.drop_page(each.pid)
+            self._dispatcher.definitions.pages.drop(each.pid)
             self._dispatcher.inner.end_with(each)
             self._statistics.keep(each)
             self._audit.close(each.tally, each.entry)

@@ -212,7 +212,9 @@ class World:
             self.people.disconnect(person)
         documents = self.approving.deciding.documents
         documents.keep_only([])
-        fd_passing.close_all([*documents._approved.values(), *documents._page_by_session.values()])
+        fd_passing.close_all(
+            [*documents._approved.values(), *documents.pages._page_by_session.values()]
+        )
         for each in self.sockets:
             each.close()
 

@@ -261,11 +261,11 @@ def test_a_cancelled_or_ended_question_is_removed_with_its_document(world: World
     session.asking.withdraw(1, will_resume=False)
     world.serve()
     assert len(bob.listed()) == 1
-    documents.page(other.child.pid)
+    documents.pages.new(other.child.pid)
     world.approving.is_over(other.child)
     assert bob.listed() == []
     assert not documents._fd_by_id
-    assert not documents._page_by_session
+    assert not documents.pages._page_by_session
 
 
 def test_elicitation(world: World) -> None:
@@ -378,7 +378,7 @@ def test_packets_that_no_session_sends(world: World) -> None:
     ask = ApprovalQuery(1, 300.0, "tools/call", "drop", "writes", "")
     with pytest.raises(ChannelError, match="no document"):
         world.approving.handle(session.child, ask, 0.0)
-    fd = world.approving.deciding.documents.page(session.child.pid)
+    fd = world.approving.deciding.documents.pages.new(session.child.pid)
     os.ftruncate(fd, MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(ChannelError, match="has 1048577 bytes"):
         world.approving.handle(session.child, ask, 0.0)

@@ -1,6 +1,5 @@
 """Approval documents: immutable once written, and closed when no longer needed."""
 
-import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,16 +21,16 @@ def documents() -> Iterator[Documents]:
     made = Documents()
     yield made
     made.keep_only([])
-    for session in list(made._page_by_session):
-        made.drop_page(session)
+    for session in list(made.pages._page_by_session):
+        made.pages.drop(session)
     for fd in made._approved.values():
         os.close(fd)
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def written(documents: Documents, id_: str, text: bytes = b"text") -> int:
-    os.write(documents.page(1), text)
-    fd, digest, size = documents.take_page(1)
+    os.write(documents.pages.new(1), text)
+    fd, digest, size = documents.take(1)
     assert (digest, size) == (document.digest(text), len(text))
     documents.keep(id_, fd)
     return fd
@@ -45,44 +44,11 @@ def is_open(fd: int) -> bool:
     return True
 
 
-def test_a_taken_page_is_sealed(documents: Documents) -> None:
-    page = documents.page(1)
-    mine = os.dup(page)  # as in a session's process
-    os.write(mine, b"text")
-    fd, _, _ = documents.take_page(1)
-    documents.keep("a", fd)
-    for change in (lambda: os.pwrite(mine, b"x", 0), lambda: os.ftruncate(mine, 0)):
-        with pytest.raises(PermissionError):
-            change()
-    assert os.pread(documents.find("a"), 9, 0) == b"text"
-    os.close(mine)
-
-
-def test_a_page_that_is_still_mapped_is_refused(documents: Documents) -> None:
-    page = documents.page(1)
-    os.write(page, b"text")
-    with mmap.mmap(page, 4), pytest.raises(OSError, match="busy"):
-        documents.take_page(1)
-    assert not is_open(page)
-
-
-def test_a_session_has_one_page_at_a_time(documents: Documents) -> None:
-    first, other = documents.page(1), documents.page(2)
-    second = documents.page(1)
-    assert not is_open(first) or first == second
-    documents.drop_page(1)
-    documents.drop_page(1)
-    assert (is_open(second), is_open(other)) == (False, True)
-    for _ in range(2):
-        with pytest.raises(ChannelError, match="no document"):
-            documents.take_page(1)
-
-
 def test_a_document_that_is_too_long_is_refused(documents: Documents) -> None:
-    page = documents.page(1)
+    page = documents.pages.new(1)
     os.ftruncate(page, MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(ChannelError, match="1048577 bytes"):
-        documents.take_page(1)
+        documents.take(1)
     assert not is_open(page)
 
 

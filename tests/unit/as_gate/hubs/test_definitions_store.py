@@ -9,7 +9,6 @@ import pytest
 
 from mcpwrap.as_gate.hubs import definitions_store
 from mcpwrap.as_gate.hubs.definitions_store import DefinitionsWriter
-from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.core.wire.hub import hub_catalogue
 from mcpwrap.core.wire.hub.hub_catalogue import Definitions
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
@@ -31,7 +30,7 @@ class Store:
         self.now_s = 100.0
 
     def give(self, content: bytes, key: tuple[int, str] = GIT, session: int = 1) -> None:
-        os.write(self.writer.page(session), content)
+        os.write(self.writer.pages.new(session), content)
         self.writer.take(session, key)
 
     def run(self) -> None:
@@ -59,7 +58,7 @@ def store(folder: Path) -> Iterator[Store]:
     made = Store()
     yield made
     made.end_all()
-    for fd in [*made.writer._waiting.values(), *made.writer._page_by_session.values()]:
+    for fd in [*made.writer._waiting.values(), *made.writer.pages._page_by_session.values()]:
         os.close(fd)
 
 
@@ -131,25 +130,6 @@ def test_what_is_too_long_or_too_much_is_not_kept(
     assert len(store.writer._waiting) == 1
     store.give(b"x", (BOB, "git"))
     assert list(store.writer._waiting) == [GIT]
-
-
-def test_a_session_must_have_written_a_page(store: Store) -> None:
-    with pytest.raises(ChannelError, match="no definitions"):
-        store.writer.take(1, GIT)
-    store.writer.page(1)
-    store.writer.page(1)  # in the place of the first
-    store.writer.drop_page(1)
-    with pytest.raises(ChannelError, match="no definitions"):
-        store.writer.take(1, GIT)
-
-
-def test_the_content_cannot_change_once_it_was_taken(store: Store) -> None:
-    fd = os.dup(store.writer.page(1))
-    os.write(fd, listing("a"))
-    store.writer.take(1, GIT)
-    with pytest.raises(PermissionError):
-        os.write(fd, b"x")
-    os.close(fd)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tools":7}', b"\xff", b"[" * 100_000])
