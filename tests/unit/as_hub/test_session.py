@@ -6,7 +6,7 @@ import signal
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.hub import hub_channel
 from tests.shared import pace
-from tests.unit.as_hub.world import HubProgram, hub_of, known
+from tests.unit.as_hub.world import HubProgram, called_hub, hub_of, known
 
 
 def names_of(hub: HubProgram, request_id: int) -> list[str]:
@@ -80,10 +80,7 @@ def test_a_member_that_ends_costs_its_own_calls_alone() -> None:
 
 
 def test_a_refused_member_is_named_with_the_reason() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         why = "your account is not an agent of git"
         git.control.send(session_socket.encode(session_socket.SessionRefused(77, why)))
         answer = hub.hears()
@@ -101,10 +98,7 @@ def test_a_member_that_the_supervisor_cannot_open_is_named_with_the_reason() -> 
 
 
 def test_it_ends_when_the_agent_has_all_answers() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         git.serves("log")
         hub.close_input()
         git.answers("tools/call", content=[])
@@ -115,10 +109,7 @@ def test_it_ends_when_the_agent_has_all_answers() -> None:
 
 
 def test_a_member_that_never_answers_ends_with_the_agents_input() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         git.serves("log")
         git.hears("tools/call")
         hub.close_input()
@@ -129,10 +120,7 @@ def test_a_member_that_never_answers_ends_with_the_agents_input() -> None:
 
 
 def test_the_last_words_of_a_member_are_the_reason_of_its_end() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         for words in (b"starting\n", b"cannot open\x1b[1m its database\n\n"):
             git.control.send(session_socket.encode(session_socket.StderrChunk(words)))
         git.ends()
@@ -142,10 +130,7 @@ def test_the_last_words_of_a_member_are_the_reason_of_its_end() -> None:
 
 
 def test_a_member_that_closes_its_output_and_runs_on_is_cut() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         git.serves("log")
         git.hears("tools/call")
         os.close(git.to_hub_fd)
@@ -182,10 +167,7 @@ def test_a_member_that_does_not_read_costs_no_other_one() -> None:
 
 
 def test_output_that_is_no_message_cuts_its_member() -> None:
-    with hub_of("git", known=[known("git", "log")]) as hub:
-        hub.begins()
-        hub.calls("git__log", 1)
-        git = hub.opens()
+    with called_hub() as (hub, git):
         git.serves("log")
         git.hears("tools/call")
         os.write(git.to_hub_fd, b"Listening on stdio\n")

@@ -229,3 +229,12 @@ def known(name: str, *tools: str) -> CatalogueMember:
     return CatalogueMember(
         name=name, definitions=Definitions(capabilities=capabilities, tools=listed)
     )
+
+
+@contextmanager
+def called_hub() -> Iterator[tuple[HubProgram, Member]]:
+    """Run a hub whose agent has called `git__log`, with id 1; its member is to start now."""
+    with hub_of("git", known=[known("git", "log")]) as hub:
+        hub.begins()
+        hub.calls("git__log", 1)
+        yield hub, hub.opens()
