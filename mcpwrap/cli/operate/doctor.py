@@ -16,6 +16,7 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
+from mcpwrap.cli.common.server_argument import expect_server
 from mcpwrap.config.model import Config, Destination, Hub, Python, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
@@ -25,7 +26,6 @@ from mcpwrap.errors import (
     EXIT_OK,
     EXIT_UNKNOWN,
     McpwrapError,
-    UsageError,
     with_name,
 )
 from mcpwrap.linux import accounts, tty
@@ -103,13 +103,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     """
     expect_root("doctor")
     config = parse(observer.config_files())
-    if name is not None and name not in config.servers:
-        raise UsageError(
-            f"no server {name!r}",
-            where="mcpwrap doctor",
-            fix="`mcpwrap status` lists the servers",
-            code="E-USAGE-NO-SERVER",
-        )
+    if name is not None:
+        expect_server(name, config.servers, "mcpwrap doctor")
     _end_as_by_ctrl_c()
     found: list[Check] = []
     with closing(_checks(config, name)) as checks:

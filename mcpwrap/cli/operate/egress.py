@@ -8,8 +8,9 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json, print_json_line, print_table
+from mcpwrap.cli.common.server_argument import expect_server
 from mcpwrap.core.egress.access_log import EgressRow, row_of, summary
-from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine import observer
 from mcpwrap.machine.logs import egress_log
@@ -34,13 +35,7 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     expect_root("egress")
     by_name = observer.registry().by_name
     known = {n: by_name[n].uid for n in observer.server_names()}
-    if name not in known:
-        raise UsageError(
-            f"no server {name!r}",
-            where="mcpwrap egress",
-            fix="`mcpwrap status` lists the servers",
-            code="E-USAGE-NO-SERVER",
-        )
+    expect_server(name, known, "mcpwrap egress")
     if follow:
         show = print_json_line if as_json else _Suggest().show if suggest else _print_one
         for note in egress_log.follow(name):

@@ -6,8 +6,9 @@ import click
 import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.cli.common.server_argument import expect_server
 from mcpwrap.core.names import slot_name
-from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
+from mcpwrap.errors import EXIT_OK, McpwrapError
 from mcpwrap.linux.systemd.systemctl import ANALYZE, run
 from mcpwrap.machine import observer, worker
 from mcpwrap.plan import paths, run_slots
@@ -36,13 +37,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     Exit status: 0, 1 systemd-analyze gave no level, 2 there is no server NAME.
     """
     known = observer.server_names()
-    if name is not None and name not in known:
-        raise UsageError(
-            f"no server {name!r}",
-            where="mcpwrap score",
-            fix="`mcpwrap status` lists the servers",
-            code="E-USAGE-NO-SERVER",
-        )
+    if name is not None:
+        expect_server(name, known, "mcpwrap score")
     rows = [each for n in ([name] if name else known) for each in _scores(n)]
     if as_json:
         print_json(rows)

@@ -6,13 +6,14 @@ import click
 import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.cli.common.server_argument import expect_server
 from mcpwrap.cli.operate import hub_status, run_status
 from mcpwrap.cli.operate.hub_status import HubMemberStatus
 from mcpwrap.cli.operate.run_status import RunsStatus
 from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import hub_members, nft_table, observer, planning, worker
@@ -73,13 +74,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     """
     by_name = observer.registry().by_name
     known = {name: by_name[name] for name in observer.server_names()}
-    if name is not None and name not in known:
-        raise UsageError(
-            f"no server {name!r}",
-            where="mcpwrap status",
-            fix="`mcpwrap status` lists the servers",
-            code="E-USAGE-NO-SERVER",
-        )
+    if name is not None:
+        expect_server(name, known, "mcpwrap status")
     rows = _with_members(known, list(known) if name is None else [name])
     if as_json:
         print_json(rows)

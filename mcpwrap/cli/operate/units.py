@@ -8,7 +8,8 @@ import msgspec
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json_line
-from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.cli.common.server_argument import expect_server
+from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import observer
@@ -95,10 +96,4 @@ def _expect(name: str, verb: str) -> None:
 
 
 def _expect_known(name: str, verb: str) -> None:
-    if name not in observer.server_names():
-        raise UsageError(
-            f"no server {name!r}",
-            where=f"mcpwrap {verb}",
-            fix="`mcpwrap status` lists the servers",
-            code="E-USAGE-NO-SERVER",
-        )
+    expect_server(name, observer.server_names(), f"mcpwrap {verb}")
