@@ -18,7 +18,7 @@ from mcpwrap.config.model import (
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of, launches_of_python
-from mcpwrap.linux.executables.look import ExecutableScan, Finding
+from mcpwrap.linux.executables.look import ExecutableScan, OwnershipFinding
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
 _INSTALL = (
@@ -45,12 +45,12 @@ def expect_roots(config: Config) -> None:
         raise _refusal_of_worker(found)
 
 
-def changeable(server: Server, look: ExecutableScan) -> Finding | None:
+def changeable(server: Server, look: ExecutableScan) -> OwnershipFinding | None:
     """Return the first path of a server's code that an account other than root can change."""
     return _first(_launches(server), look)
 
 
-def changeable_by_worker(listener: WorkerListener, look: ExecutableScan) -> Finding | None:
+def changeable_by_worker(listener: WorkerListener, look: ExecutableScan) -> OwnershipFinding | None:
     """Return the same of the interpreter that executes the code of other machines."""
     return _first(launches_of_python(listener.interpreter, installs=False), look)
 
@@ -74,11 +74,11 @@ def _launches(server: Server) -> list[Launch]:
             assert_never(server.runs)
 
 
-def _first(launches: list[Launch], look: ExecutableScan) -> Finding | None:
+def _first(launches: list[Launch], look: ExecutableScan) -> OwnershipFinding | None:
     return next((f for one in launches for f in chain(look.paths(one), look.packages(one))), None)
 
 
-def _refusal(server: Server, finding: Finding) -> UsageError:
+def _refusal(server: Server, finding: OwnershipFinding) -> UsageError:
     where = f"[mcp_servers.{server.name}], {finding.part}"
     if finding.flaw.is_hidden:
         return _hidden(where, finding)
@@ -95,7 +95,7 @@ def _refusal(server: Server, finding: Finding) -> UsageError:
     )
 
 
-def _refusal_of_python(server: Server, finding: Finding) -> UsageError:
+def _refusal_of_python(server: Server, finding: OwnershipFinding) -> UsageError:
     """Return the refusal for a server that has neither `command` nor `writable_command`."""
     where = f"[mcp_servers.{server.name}]"
     if finding.flaw.is_hidden:
@@ -109,7 +109,7 @@ def _refusal_of_python(server: Server, finding: Finding) -> UsageError:
     )
 
 
-def _refusal_of_worker(finding: Finding) -> UsageError:
+def _refusal_of_worker(finding: OwnershipFinding) -> UsageError:
     where = "[worker], python"
     if finding.flaw.is_hidden:
         return _hidden(where, finding)
@@ -121,7 +121,7 @@ def _refusal_of_worker(finding: Finding) -> UsageError:
     )
 
 
-def _hidden(where: str, finding: Finding) -> UsageError:
+def _hidden(where: str, finding: OwnershipFinding) -> UsageError:
     return UsageError(
         f"{finding}; nothing was changed",
         where=where,

@@ -14,7 +14,7 @@ _MAX_PATHS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class OwnershipFinding:
     """Path that an account other than root can change, and the part of a definition it is from."""
 
     part: str
@@ -37,28 +37,28 @@ class ExecutableScan:
     _marks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _libraries: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
-    def paths(self, launch: Launch) -> Iterator[Finding]:
+    def paths(self, launch: Launch) -> Iterator[OwnershipFinding]:
         """Yield the paths to code that an account other than root can change.
 
         In the packages that hold the code, only files that decide from where code is loaded count.
         """
         for one, found in self._walked(launch):
             if isinstance(found, OwnershipFlaw):
-                yield Finding(one.part, one.path, found)
+                yield OwnershipFinding(one.part, one.path, found)
             elif isinstance(found, ResolvedPath):
                 inside = _inside(one.path, found)
                 if inside not in self._marks:
                     self._marks[inside] = list(packages.marks(*inside))
                 for path in self._marks[inside]:
                     if isinstance(mark := self._own.walk(path), OwnershipFlaw):
-                        yield Finding(one.part, path, mark)
+                        yield OwnershipFinding(one.part, path, mark)
 
-    def packages(self, launch: Launch) -> Iterator[Finding]:
+    def packages(self, launch: Launch) -> Iterator[OwnershipFinding]:
         """Yield what else an account other than root can change, within the packages."""
         for one, found in self._walked(launch):
             if isinstance(found, ResolvedPath) and (not one.is_searched or one.part == CWD):
                 for flaw in self._flaws_around(one, found):
-                    yield Finding(one.part, flaw.path, flaw)
+                    yield OwnershipFinding(one.part, flaw.path, flaw)
 
     def missing(self, launch: Launch) -> Iterator[str]:
         """Yield a line for each missing program without which the server does not start."""
