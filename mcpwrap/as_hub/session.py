@@ -168,7 +168,8 @@ class HubSession:
             case session_socket.SessionRefused(_, why):
                 self._carry_out(self._hub.member_failed(link.name, why))
             case _:
-                self._carry_out(self._hub.member_failed(link.name, "the gate has ended it"))
+                why = link.ending or "the gate has ended it"
+                self._carry_out(self._hub.member_failed(link.name, why))
 
     def _from_member(self, link: MemberLink) -> None:
         try:
