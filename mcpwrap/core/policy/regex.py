@@ -34,6 +34,11 @@ class Pattern:
         """Return whether it matches somewhere."""
         return self._compiled.search(encoded) is not None
 
+    def span_in(self, text: str) -> tuple[int, int] | None:
+        """Return where it matches first: begin and end, in characters."""
+        match = self._compiled.search(text)
+        return None if match is None else match.span()
+
     def replaced(self, text: str, marker: str) -> str:
         """Return the text with the marker where the pattern matched."""
         replaced: str = self._compiled.sub(lambda _: marker, text)

@@ -59,5 +59,10 @@ def test_an_uncompiled_set_really_finds_nothing(capfd: pytest.CaptureFixture[str
     assert "before compiling" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("text", "span"), [("\u00e4 bab", (3, 4)), ("b", None)])
+def test_the_first_match_has_a_span_in_characters(text: str, span: tuple[int, int] | None) -> None:
+    assert Pattern("a").span_in(text) == span
+
+
 def test_what_matched_is_replaced() -> None:
     assert Pattern("AKIA[0-9A-Z]{4}").replaced("ä AKIA1234, AKIA12345", r"[\1]") == r"ä [\1], [\1]5"

@@ -1,0 +1,1 @@
+"""PURE: findings: parts of a definition that may deceive a person or instruct a model."""

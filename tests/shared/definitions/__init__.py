@@ -1,0 +1,1 @@
+"""Definitions of tools: those of real servers, and poisoned ones."""
