@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from mcpwrap.core import names
 from mcpwrap.core.wire.execution.execute_api import TOKEN
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
-from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Relay
+from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Pins, Relay
 from mcpwrap.errors import UsageError, problem_lines
 
 GIB = 1024**3
@@ -173,6 +173,7 @@ class Server:
     cache: bool = False  # a persistent folder, for what npx and uvx download
     secret_files: tuple[str, ...] = ()
     relay: Relay = "gate"
+    pins: Pins = "first-use"
     expose: Expose = ""  # protocol for agents, besides stdio
     audit: Keep = "hash"
     idle_exit_s: int = IDLE_EXIT_S  # 0 is never

@@ -14,7 +14,7 @@ from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 PYTHON_KEYS = ("python", "mcpwrap")
 OUR_KEYS = ("packages", "worker", "worker_ca", "runs")
 # Keys of the sub-table `mcpwrap` that only another program could use.
-NOT_OUR_KEYS = (*local_program.OUR_KEYS, "transparent", "relay")
+NOT_OUR_KEYS = (*local_program.OUR_KEYS, "transparent", "relay", "pins")
 WORKER_KEYS = ("listen", "python", "certificate", "key", "runs")
 RUN_KEYS = ("memory", "cpu", "tasks", "seconds", "at_once", "code", "output")
 MAX_SECONDS = 3600

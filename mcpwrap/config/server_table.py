@@ -25,11 +25,12 @@ from mcpwrap.config.model import (
     Server,
 )
 from mcpwrap.config.toml_table import TomlTableReader
+from mcpwrap.core.wire.server_files import Pins, Relay
 
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
     "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
-    "relay", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
+    "relay", "pins", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 
@@ -44,6 +45,7 @@ def read(name: str, reader: TomlTableReader) -> Server:
             "oauth", "is only valid for a server with `url`", "remove it", code="E-OAUTH-NOT-REMOTE"
         )
     persistent = {"state": ours.flag("state"), "cache": _cache(runs, ours)}
+    relay: Relay = ours.one("relay", value_parsers.relay, "gate")
     server = Server(
         name=name,
         runs=runs,
@@ -61,7 +63,8 @@ def read(name: str, reader: TomlTableReader) -> Server:
         state=persistent["state"],
         cache=persistent["cache"],
         secret_files=ours.many("secret_files", value_parsers.secret_key),
-        relay=ours.one("relay", value_parsers.relay, "gate"),
+        relay=relay,
+        pins=_pins(ours, relay),
         expose=ours.one("expose", value_parsers.expose, ""),
         audit=ours.one("audit", value_parsers.audit, "hash"),
         shared=ours.flag("shared"),
@@ -140,6 +143,20 @@ def _without(refused: tuple[str, ...]) -> tuple[str, ...]:
 def _cache(runs: Runs, ours: TomlTableReader) -> bool:
     """Return whether the server has a persistent folder; a Python server always has."""
     return ours.flag("cache") or isinstance(runs, Python)
+
+
+def _pins(ours: TomlTableReader, relay: Relay) -> Pins:
+    """Return how definitions are accepted; past the gate none can be held back."""
+    is_written = ours.has("pins")
+    pins: Pins = ours.one("pins", value_parsers.pins, "first-use")
+    if is_written and pins != "off" and relay == "direct":
+        ours.note(
+            "pins",
+            'with `relay = "direct"` the gate does not see what the server lists',
+            'write `relay = "gate"`, or `pins = "off"`',
+            code="E-CONFIG-RELAY-PINS",
+        )
+    return pins
 
 
 def _direct(runs: Runs, ours: TomlTableReader) -> tuple[Direct, ...]:

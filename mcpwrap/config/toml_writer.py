@@ -128,7 +128,7 @@ _PLAIN = Server(name="", runs=Local(command=""))  # with the default of each set
 
 
 def _other_than_in(plain: Server, server: Server) -> _Lines:
-    for key in ("relay", "expose", "audit"):
+    for key in ("relay", "pins", "expose", "audit"):
         if getattr(server, key) != getattr(plain, key):
             yield key, getattr(server, key)
 

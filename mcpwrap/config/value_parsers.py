@@ -17,7 +17,7 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.core import environment, names
 from mcpwrap.core import umask as umasks
-from mcpwrap.core.wire.server_files import Keep, Relay
+from mcpwrap.core.wire.server_files import Keep, Pins, Relay
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_KEY = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -352,6 +352,16 @@ def relay(value: str) -> Relay:
         return cast(Relay, value)
     raise BadValueError(
         f"{value!r} is not a relay mode", 'write `"gate"` or `"direct"`', code="E-CONFIG-CHOICE"
+    )
+
+
+def pins(value: str) -> Pins:
+    """Parse how the definitions of a server are accepted."""
+    if value in get_args(Pins):
+        return cast(Pins, value)
+    fix = 'write `"first-use"`, `"strict"` or `"off"`'
+    raise BadValueError(
+        f"{value!r} is not a way to accept definitions", fix, code="E-CONFIG-CHOICE"
     )
 
 

@@ -256,6 +256,7 @@ def _admission(
         inherits=runs.inherits,
         inherits_any=runs.inherits_any,
         relay=server.relay,
+        pins=_pins(server),
         audit=server.audit,
         # root is not an agent, whatever groups it is in.
         http_uids=tuple(sorted({*uids, *members} - {0})) if server.speaks_http() else (),
@@ -265,6 +266,15 @@ def _admission(
         sessions=server.limits.sessions,
         executes=isinstance(server.runs, Python),
     )
+
+
+def _pins(server: Server) -> specs.Pins:
+    """Return how its definitions are accepted.
+
+    Those of a hub are its members', and those of a Python server mcpwrap's own.
+    """
+    has_none = isinstance(server.runs, Hub | Python) or server.relay == "direct"
+    return "off" if has_none else server.pins
 
 
 def _private(server: Server) -> Iterator[str]:

@@ -11,6 +11,7 @@ Keep = Literal["hash", "sealed", "plain"]  # how the audit stores the params of 
 
 T = TypeVar("T")
 Relay = Literal["gate", "direct"]
+Pins = Literal["first-use", "strict", "off"]  # how the definitions of a server are accepted
 STATE_BYTES = 1024**3
 CACHE_BYTES = 4 * 1024**3  # a browser that npx downloads has half a GiB
 
@@ -143,11 +144,16 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sessions: int = 0  # of the server at a time; 0, of an earlier version: only the wrapper counts
     hub: tuple[HubMemberRule, ...] = ()  # its members, if it is a hub
     is_member: bool = False  # of a hub: the gate keeps what it lists
+    pins: Pins = "first-use"
     executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Return whether a peer with these ids (unix(7), SO_PEERCRED, SO_PEERGROUPS) is allowed."""
         return uid in self.uids or not gids.isdisjoint(self.gids)
+
+    def may_have_agent(self, uid: int, gids: frozenset[int]) -> bool:
+        """Return whether an account may be an agent of the server, also by a listener."""
+        return self.admits(uid, gids) or uid in {*self.http_uids, *self.members}
 
 
 class AccessList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

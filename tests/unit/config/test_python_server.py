@@ -139,6 +139,7 @@ def test_what_is_written_is_read_again(text: str) -> None:
         ("writable_command = true", "writable_command", "is for a program"),
         ("transparent = true", "transparent", "is for a program"),
         ("relay = 'direct'", "relay", "is for a program"),
+        ("pins = 'strict'", "pins", "is for a program"),
         ("oauth = true", "oauth", "is only valid for a server with `url`"),
     ],
 )

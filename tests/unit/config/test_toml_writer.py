@@ -211,6 +211,11 @@ SECONDS = st.integers(0, 9999) | st.builds(
 )
 
 
+MODES = st.sampled_from(
+    [("gate", "first-use"), ("gate", "strict"), ("direct", "first-use"), ("direct", "off")]
+)
+
+
 @st.composite
 def servers(draw: st.DrawFn) -> Server:
     runs = draw(LOCALS)
@@ -224,6 +229,7 @@ def servers(draw: st.DrawFn) -> Server:
         else st.just(())
     )
     intercept = bool(egress) and draw(st.booleans())
+    relay, pins = draw(MODES)
     return draw(
         st.builds(
             Server,
@@ -246,7 +252,8 @@ def servers(draw: st.DrawFn) -> Server:
             state=st.booleans(),
             cache=st.booleans(),
             secret_files=tuples(st.sampled_from(keys)) if keys else st.just(()),
-            relay=st.sampled_from(["gate", "direct"]),
+            relay=st.just(relay),
+            pins=st.just(pins),
             audit=st.sampled_from(["hash", "sealed", "plain"]),
             idle_exit_s=SECONDS,
             shared=st.booleans(),

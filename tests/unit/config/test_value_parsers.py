@@ -218,6 +218,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "Never",
     ],
     value_parsers.audit: ["", "none", "Hash", "hash\n", "hash,plain"],
+    value_parsers.pins: ["", "on", "Strict", "off\n", "first_use"],
     value_parsers.relay: ["", "none", "Gate", "gate\n", "gate,direct"],
     value_parsers.secret_key: ["MCPWRAP_OAUTH_KEY", "", "a", "1A", "A-B", "A\n", "A" * 65],
     value_parsers.absolute_path: ["//", "/a//b", "/a/", "/./a", "/a/..", "a", "", "/a\0"],
@@ -356,6 +357,11 @@ def test_a_time_without_sessions_is_understood(text: str, idle_s: int) -> None:
 @pytest.mark.parametrize("text", ["gate", "direct"])
 def test_a_relay_is_understood(text: str) -> None:
     assert value_parsers.relay(text) == text
+
+
+@pytest.mark.parametrize("text", ["first-use", "strict", "off"])
+def test_how_definitions_are_accepted_is_understood(text: str) -> None:
+    assert value_parsers.pins(text) == text
 
 
 @pytest.mark.parametrize("path", ["/a", "/home/alice/a b", "/é", "/a/..b"])

@@ -140,9 +140,20 @@ def test_the_gate_is_told_how_to_relay(relay: str) -> None:
     assert want.admissions.by_server["git"].relay == relay
 
 
+@pytest.mark.parametrize(
+    ("ours", "pins"),
+    [("", "first-use"), ("pins = 'strict'", "strict"), ("pins = 'off'", "off"),
+     ("relay = 'direct'", "off")],  # there it has no effect
+)  # fmt: skip
+def test_the_gate_is_told_how_definitions_are_accepted(ours: str, pins: str) -> None:
+    want = wanted(f"{GIT}[mcp_servers.git.mcpwrap]\n{ours}\n", Observed())
+    assert want.admissions.by_server["git"].pins == pins
+
+
 def test_the_gate_is_told_which_server_executes_code() -> None:
     rules = wanted(f"{GIT}{PYTHON}", Observed()).admissions.by_server
     assert {name: rule.executes for name, rule in rules.items()} == {"git": False, "py": True}
+    assert {name: rule.pins for name, rule in rules.items()} == {"git": "first-use", "py": "off"}
 
 
 @pytest.mark.parametrize(
