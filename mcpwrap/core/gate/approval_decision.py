@@ -89,6 +89,19 @@ def _definition(session: SessionState, context: RequestContext) -> str:
     return session.definition_of(context.target) if context.method == TOOLS_CALL else ""
 
 
+def refuse_unaccepted(
+    session: SessionState, request: Request, context: RequestContext
+) -> MessageOutcome | None:
+    """Refuse a request for a tool or prompt that is held back; None if it is not."""
+    refusal = session.pins.refusal(request.method, request.params) if session.pins else None
+    if refusal is None:
+        return None
+    about = subject(context.method, context.target, request.id)
+    note = JournalNote(NoteKind.UNACCEPTED, f"{about}: {refusal.why}", target=context.target)
+    answer = error_responses.refused(request.id, context.method, context.era, refusal.text)
+    return MessageOutcome(answer=answer, notes=(note,))
+
+
 def handle_outcome(session: SessionState, outcome: ApprovalOutcome) -> list[MessageOutcome]:
     """Return the outcomes for a held request; an empty list if it is not held any more."""
     hold = session.pending_approvals.take(outcome.hold)
@@ -120,10 +133,12 @@ def _decided(
 def _approved(
     session: SessionState, pending: PendingApproval, outcome: ApprovalOutcome
 ) -> MessageOutcome:
-    """Forward the request, unless the policy blocks it by now.
+    """Forward the request, unless the policy blocks it or the pins refuse it by now.
 
     It is judged again if the tool's definition is not the one that the person was shown.
     """
+    if (unaccepted := refuse_unaccepted(session, pending.request, pending.asked)) is not None:
+        return unaccepted
     if _definition(session, pending.asked) != pending.definition:
         return _judge_again(session, pending)
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
@@ -138,6 +153,8 @@ def _judge_again(session: SessionState, pending: PendingApproval) -> MessageOutc
 
     If it is held again, its waiting time counts from its first arrival.
     """
+    if (unaccepted := refuse_unaccepted(session, pending.request, pending.asked)) is not None:
+        return unaccepted
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     match judgement.decision:
         case Decision.ALLOW:

@@ -42,11 +42,16 @@ def not_approved(request_id: Id, method: str, era: ProtocolEra, text: str, rule:
     return error_response(request_id, DENIED, text, {"rule": rule})
 
 
+def refused(request_id: Id, method: str, era: ProtocolEra, text: str) -> bytes:
+    """Return the response to a request that is refused for another reason than the policy."""
+    if method in CALL_RESULTS:
+        return result_response(request_id, failed_call(text, era))
+    return error_response(request_id, DENIED, text)
+
+
 def unrecorded(request_id: Id, method: str, era: ProtocolEra) -> bytes:
     """Return the response to a request that could not be recorded in the audit."""
-    if method in CALL_RESULTS:
-        return result_response(request_id, failed_call(f"{UNRECORDED}.", era))
-    return error_response(request_id, DENIED, f"{UNRECORDED}.")
+    return refused(request_id, method, era, f"{UNRECORDED}.")
 
 
 def server_ended(request_id: Id, why: str) -> bytes:

@@ -132,13 +132,23 @@ def _forward(
     _check_params(request)
     target = _find_target(session, request)
     context = RequestContext(
-        request.method, target, era, _task(request), revision, _cursor(request)
+        request.method,
+        target,
+        era,
+        _task(request),
+        revision,
+        _cursor(request),
+        methods.listens_to(request.params) if request.method == methods.LISTEN else frozenset(),
     )
     sent = request
     if "requestState" in request.params:
         request, json = _resume(session, request, json)
     judgement = _apply_policy(session, request, context, way)
     notes = logged(_about(request, context), judgement.notes) if judgement.notes else ()
+    # Rules of the policy come first.
+    unaccepted = approval_decision.refuse_unaccepted(session, request, context)
+    if unaccepted is not None:
+        raise _RefusedError(replace(unaccepted, notes=(*notes, *unaccepted.notes)))
     if request.method == methods.TOOLS_CALL:
         _apply_limits(session, request, context, notes)
     if judgement.decision is Decision.NEEDS_APPROVAL:

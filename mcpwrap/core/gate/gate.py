@@ -6,8 +6,17 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.gate import approval_decision, approval_wait, from_agent, from_server
-from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit, Collector
+from mcpwrap.core.gate.definitions import list_changes
+from mcpwrap.core.gate.ports import (
+    NO_APPROVALS,
+    ApprovalOutcome,
+    Approvals,
+    Audit,
+    Collector,
+    PinCheck,
+)
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
@@ -70,6 +79,17 @@ class Gate:
     def collect(self, collector: Collector) -> None:
         """Have the server's definitions collected. To be called before the first message."""
         self._session.collector = collector
+
+    def pin(self, pins: PinCheck) -> None:
+        """Have the server's definitions compared with its pins. To be called like `collect`."""
+        self._session.pins = pins
+
+    def take_pins(self, view: PinsView) -> list[Action]:
+        """Take changed pins; return the notifications of lists that have more entries now."""
+        if self._session.pins is None:
+            return []
+        kinds = self._session.pins.take_view(view)
+        return [ToAgent(line + b"\n") for line in list_changes.notifications(self._session, kinds)]
 
     def at(self, now_s: float) -> None:
         """Set the time, in seconds of a monotonic clock, before any other call."""

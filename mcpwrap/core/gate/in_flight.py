@@ -23,6 +23,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     task: str = ""
     revision: str | None = None  # in its envelope
     cursor: str = ""  # of a page after a list's first
+    listens: frozenset[str] = frozenset()  # lists of whose changes it is to be notified
 
 
 class InFlight:
@@ -52,6 +53,10 @@ class InFlight:
     def take(self, request_id: Id) -> RequestContext | None:
         """Remove and return the request that is answered; None if no request has this id."""
         return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
+
+    def open_by(self, method: str) -> list[tuple[Id, RequestContext]]:
+        """Return the open requests of a method; cancelled ones are not open."""
+        return [(key, one) for key, one in self._open.items() if one.method == method]
 
     def has_open(self) -> bool:
         """Return whether a response is awaited."""

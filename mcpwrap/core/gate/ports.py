@@ -1,11 +1,14 @@
 """Interface of a session to the approval broker: requests for approval, and their outcomes."""
 
+from collections.abc import Collection, Mapping
 from typing import Literal, Protocol
 
 import msgspec
 
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.in_flight import RequestContext
+from mcpwrap.core.pins.definitions import Definition, Kind
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.protocol.json_value import Json
 
 
@@ -117,6 +120,34 @@ class Audit(Protocol):
 
     def write(self, decided: AuditedDecision) -> bool:
         """Write a record; return whether it is written. If not, nothing is carried out."""
+
+
+class PinnedResult(msgspec.Struct, frozen=True):
+    """Result without the definitions that are held back; the same `value` if none are."""
+
+    value: dict[str, Json]
+    left_out: str = ""  # names and reasons, in printable ASCII
+    listed: tuple[Definition, ...] = ()  # as the server sent them
+
+
+class PinRefusal(msgspec.Struct, frozen=True):
+    """Refusal of a request for what was not accepted."""
+
+    text: str  # for the agent
+    why: str  # for the journal
+
+
+class PinCheck(Protocol):
+    """Interface of the comparison of a server's definitions with those that were accepted."""
+
+    def take_result(self, context: RequestContext, value: dict[str, Json]) -> PinnedResult:
+        """Take a result, before the policy changes it."""
+
+    def refusal(self, method: str, params: Mapping[str, Json]) -> PinRefusal | None:
+        """Return why a request is refused; None if it is not."""
+
+    def take_view(self, view: PinsView) -> Collection[Kind]:
+        """Take changed pins; return the kinds of which something was held back and is not now."""
 
 
 class Collector(Protocol):

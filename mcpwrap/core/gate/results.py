@@ -4,12 +4,13 @@ Each input request within a response is judged as the request it stands for. Sin
 are `inputRequests` of a result; in 2025-11-25 the URLs of error -32042.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from mcpwrap.core.gate.definitions.filtering import CASE_VARIANT, filter_description
 from mcpwrap.core.gate.in_flight import RequestContext
+from mcpwrap.core.gate.ports import PinnedResult
 from mcpwrap.core.gate.session import ALLOWED, SessionState, is_refused
 from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
@@ -18,6 +19,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server requests input that MCP does not define.")
+_UNCACHED: Mapping[str, Json] = {"cacheScope": "private", "ttlMs": 0}
 # The agent sends `requestState` back byte for byte; `inputRequests` are judged by themselves.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
@@ -29,9 +31,10 @@ def judge_result(session: SessionState, context: RequestContext, value: Json) ->
     """
     if not isinstance(value, dict):
         return _judge_content(session, context, value)
-    if session.collector is not None:
-        session.collector.take_result(context, value)
-    judged = _judge_kind(session, context, value)
+    pinned = _take_definitions(session, context, value)
+    judged = _judge_kind(session, context, pinned.value)
+    if pinned.left_out:
+        judged = _without_held(judged, pinned.left_out)
     after = judged.value
     if judged.refusal is not None or not isinstance(after, dict):
         return judged
@@ -41,6 +44,22 @@ def judge_result(session: SessionState, context: RequestContext, value: Json) ->
     if is_of_a_handshake or "inputRequests" not in after:
         return judged
     return _with(judged, _judge_input_requests(session, after["inputRequests"]))
+
+
+def _take_definitions(
+    session: SessionState, context: RequestContext, value: dict[str, Json]
+) -> PinnedResult:
+    """Keep and compare what the server lists; return the result without what is held back."""
+    if session.collector is not None:
+        session.collector.take_result(context, value)
+    if session.pins is not None:
+        pinned = session.pins.take_result(context, value)
+        if context.method == methods.TOOLS_LIST:
+            session.remember_definitions(pinned.listed)
+        return pinned
+    if context.method == methods.TOOLS_LIST:
+        session.remember_tools(value.get("tools"))
+    return PinnedResult(value)
 
 
 def judge_failure(
@@ -60,6 +79,19 @@ def judge_failure(
     return _with(judged, _judge_error_urls(session, after))
 
 
+def _without_held(judged: ResultJudgement, left_out: str) -> ResultJudgement:
+    """Return a judgement that also names what was held back.
+
+    That depends on the agent's account, and ends when a person accepts it: so the result must not
+    be cached. Source: 2026-07-28, caching.
+    """
+    value = judged.value
+    if isinstance(value, dict):
+        value = {**value, **{key: kept for key, kept in _UNCACHED.items() if key in value}}
+    all_left_out = ", ".join(filter(None, (left_out, judged.left_out)))
+    return replace(judged, value=value, left_out=all_left_out)
+
+
 def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
     if is_refused(inputs):
         return replace(judged, refusal=inputs)
@@ -71,14 +103,9 @@ def _judge_kind(
 ) -> ResultJudgement:
     if context.method != methods.DISCOVER:  # it lists revisions: the agent may choose another
         session.version = session.version or context.revision or ""
-    match context.method:
-        case methods.INITIALIZE:
-            version = value.get("protocolVersion")
-            session.version = version if isinstance(version, str) else ""
-        case methods.TOOLS_LIST:
-            session.remember_tools(value.get("tools"))
-        case _:
-            pass
+    if context.method == methods.INITIALIZE:
+        version = value.get("protocolVersion")
+        session.version = version if isinstance(version, str) else ""
     if context.method in methods.DESCRIPTIONS:
         return filter_description(session.policy, context.method, value)
     return _judge_content(session, context, value)

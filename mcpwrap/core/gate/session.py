@@ -1,6 +1,5 @@
 """Session state between messages, and the outcome of one message."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,12 +9,12 @@ import msgspec
 from mcpwrap.core.gate.executed_code import RunReport
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
-from mcpwrap.core.gate.ports import Approvals, Audit, Collector
+from mcpwrap.core.gate.ports import Approvals, Audit, Collector, PinCheck
+from mcpwrap.core.pins.definitions import Definition, listed_definitions
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
-from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, PolicyScope, is_known
-from mcpwrap.core.protocol.strict_json import encode_sorted
+from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, TOOLS_LIST, PolicyScope, is_known
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 
@@ -40,6 +39,7 @@ class NoteKind(StrEnum):
     SUSPENDED = "suspended"  # the agent is told to retry
     WITHDRAWN = "withdrawn"  # cancelled by the agent
     UNANSWERED = "unanswered"  # the server ended first
+    UNACCEPTED = "unaccepted"  # what the server says of its target was not accepted
 
 
 class JournalNote(msgspec.Struct, frozen=True):
@@ -82,6 +82,7 @@ class SessionState:
     approvals: Approvals
     executes: bool = False  # code: each call is audited with it, and each response with its run
     collector: Collector | None = None  # of the definitions of a member of hubs
+    pins: PinCheck | None = None  # None for a server whose definitions are not pinned
     pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # of a monotonic clock
     can_elicit: bool = False  # the agent's handshake declares elicitation forms
@@ -100,12 +101,16 @@ class SessionState:
 
     def remember_tools(self, listed: Json) -> None:
         """Store hashes of the tools as the server lists them."""
-        for tool in listed if isinstance(listed, list) else ():
-            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
-                key = name if name in self.tools or len(self.tools) < MAX_TOOLS else _MANY
-                now = hashlib.sha256(encode_sorted(tool)).hexdigest()
-                first, _ = self.tools.get(key, (now, now))
-                self.tools[key] = first, now
+        entries = listed if isinstance(listed, list) else []
+        self.remember_definitions(listed_definitions(TOOLS_LIST, entries))
+
+    def remember_definitions(self, listed: Iterable[Definition]) -> None:
+        """Store the digests of tools as the server lists them."""
+        for tool in listed:
+            name = tool.key.name
+            key = name if name in self.tools or len(self.tools) < MAX_TOOLS else _MANY
+            first, _ = self.tools.get(key, (tool.digest, tool.digest))
+            self.tools[key] = first, tool.digest
 
     def definition_of(self, tool: str) -> str:
         """Return the hash of a tool that has changed since the server first listed it.

@@ -12,6 +12,7 @@ from mcpwrap.core.protocol.json_keys import folded
 from mcpwrap.core.protocol.json_value import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"  # a key of `params._meta`
 _VERSION_FOLDED = folded(PROTOCOL_VERSION)
 BATCHES_IN = "2025-03-26"  # the one revision that has them
 URL_ELICITATION_REQUIRED = -32042  # error of 2025-11-25, with URLs that the agent is to open
@@ -129,6 +130,8 @@ DESCRIPTIONS = frozenset(
         "resources/templates/list", "resources/directory/read", "skills/list", "tasks/list",
     }
 )  # fmt: skip
+# Lists of whose changes a server notifies: by `notifications/tools/list_changed` and so on.
+CHANGING_LISTS = ("tools", "prompts", "resources")
 TEXT_NOTIFICATIONS = frozenset({LOG, PROGRESS})  # judged as results, but unrequested
 JUDGED_RESULTS = CONTENT | DESCRIPTIONS | TEXT_NOTIFICATIONS
 TASK_RESULTS = frozenset({TASKS_GET, TASKS_RESULT})  # of a tool that was called before
@@ -152,6 +155,14 @@ _NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
 def era_of(params: Mapping[str, Json]) -> ProtocolEra:
     """Return the era of a request by its envelope: a client of before 2026-07-28 sends none."""
     return ProtocolEra.HANDSHAKE if revision_of(params) is None else ProtocolEra.MODERN
+
+
+def listens_to(params: Mapping[str, Json]) -> frozenset[str]:
+    """Return the changes of lists of which a `subscriptions/listen` wants to be notified."""
+    wanted = params.get("notifications")
+    if not isinstance(wanted, dict):
+        return frozenset()
+    return frozenset(list_ for list_ in CHANGING_LISTS if wanted.get(f"{list_}ListChanged") is True)
 
 
 def revision_of(params: Mapping[str, Json]) -> str | None:

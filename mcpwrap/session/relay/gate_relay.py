@@ -26,9 +26,12 @@ class GateRelay:
         to_agent: MessageWriter,
         to_server: MessageWriter,
         note: Callable[[JournalNote], None],
-        renew: Callable[[Gate], None],
+        renew: Callable[[Gate], list[Action]],
     ) -> None:
-        """`renew` is called before anything is judged, and may replace the gate's policy."""
+        """`renew` is called before anything is judged, and may replace the gate's policy.
+
+        Its actions come before those of the message.
+        """
         self._gate = gate
         self._to_agent, self._to_server = to_agent, to_server
         self._note = note
@@ -73,22 +76,19 @@ class GateRelay:
         if self._agent_has_left:  # it reads no more responses
             return
         with self._judging:
-            self._get_ready()
-            actions = self._gate.server_ended(why)
+            actions = self._get_ready() + self._gate.server_ended(why)
         self._do(actions, to_agent=self._at_the_end, to_server=self._to_server.put)
 
     def handle_outcome(self, outcome: ApprovalOutcome) -> None:
         """Handle the outcome of a held request."""
         with self._judging:
-            self._get_ready()
-            actions = self._gate.handle_outcome(outcome)
+            actions = self._get_ready() + self._gate.handle_outcome(outcome)
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def tick(self) -> None:
         """Run the actions that have become due."""
         with self._judging:
-            self._get_ready()
-            actions = self._gate.tick()
+            actions = self._get_ready() + self._gate.tick()
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def due_in_s(self) -> float | None:
@@ -99,12 +99,15 @@ class GateRelay:
 
     def _judge(self, lines: list[bytes], judge: Judge) -> list[Action]:
         with self._judging:
-            self._get_ready()
-            return [action for line in lines for action in judge(line)]
+            actions = self._get_ready()
+            for line in lines:
+                actions += judge(line)
+            return actions
 
-    def _get_ready(self) -> None:
-        self._renew(self._gate)
+    def _get_ready(self) -> list[Action]:
+        actions = self._renew(self._gate)
         self._gate.at(time.monotonic())
+        return actions
 
     def _do(self, actions: list[Action], *, to_agent: Write, to_server: Write) -> None:
         """Carry out the actions, with one write for each side."""

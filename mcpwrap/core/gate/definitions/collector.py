@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from mcpwrap.core.gate.in_flight import MAX_CURSOR_CHARS, RequestContext
+from mcpwrap.core.pins.definitions import describes_itself, server_definition
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import METHOD_NOT_FOUND
@@ -50,7 +52,7 @@ class DefinitionsCollector:
 
     def __init__(self, store: DefinitionsStore) -> None:
         self._store = store
-        self._about: tuple[msgspec.Raw, str] | None = None  # capabilities and instructions
+        self._about: Definitions | None = None  # without lists
         self._capabilities: frozenset[str] = frozenset()
         self._pages_by_method: dict[str, _Pages] = {}
         self._complete_by_method: dict[str, tuple[msgspec.Raw, ...]] = {}
@@ -75,7 +77,11 @@ class DefinitionsCollector:
         if not isinstance(capabilities, dict):
             capabilities = {}
         text = instructions if isinstance(instructions, str) else ""
-        self._about = msgspec.Raw(encode(capabilities)), text
+        self._about = Definitions(
+            capabilities=msgspec.Raw(encode(capabilities)),
+            instructions=text,
+            server_digest=server_definition(value).digest if describes_itself(value) else "",
+        )
         self._capabilities = frozenset(capabilities)
 
     def _take_page(self, context: RequestContext, value: dict[str, Json]) -> bool:
@@ -107,11 +113,8 @@ class DefinitionsCollector:
         lists = {method: kind for method, kind in LISTS.items() if kind.of in self._capabilities}
         if self._about is None or not lists.keys() <= self._complete_by_method.keys():
             return
-        capabilities, instructions = self._about
         found = {kind.field: self._complete_by_method[method] for method, kind in lists.items()}
-        text = hub_catalogue.encode_definitions(
-            Definitions(capabilities=capabilities, instructions=instructions, **found)
-        )
+        text = hub_catalogue.encode_definitions(replace(self._about, **found))
         digest = hashlib.sha256(text).digest()
         if digest == self._kept:
             return

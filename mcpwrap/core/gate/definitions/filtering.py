@@ -50,14 +50,15 @@ def filter_definitions(policy: ServerPolicy, definitions: Definitions) -> Defini
     }
     described = _passed(policy, methods.INITIALIZE, about)
     instructions = described.get("instructions", "")
-    return Definitions(
+    lists = {
+        kind.field: _filter_list(policy, method, kind.key, getattr(definitions, kind.field))
+        for method, kind in LISTS.items()
+    }
+    filtered = Definitions(
         capabilities=definitions.capabilities if described else msgspec.Raw(b"{}"),
         instructions=instructions if isinstance(instructions, str) else "",
-        **{
-            kind.field: _filter_list(policy, method, kind.key, getattr(definitions, kind.field))
-            for method, kind in LISTS.items()
-        },
     )
+    return replace(filtered, **lists)
 
 
 def _filter_list(
@@ -99,7 +100,7 @@ def _filter_named(policy: ServerPolicy, method: str, value: dict[str, Json]) -> 
     if unlisted.isdisjoint(names):
         return ResultJudgement(value)
     listed = [one for one, name in zip(entries, names, strict=True) if name not in unlisted]
-    return ResultJudgement({**value, key: listed}, left_out=_left_out_text(why))
+    return ResultJudgement({**value, key: listed}, left_out=left_out_text(why))
 
 
 def _name(entry: Json) -> str:
@@ -107,7 +108,7 @@ def _name(entry: Json) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _left_out_text(why_by_name: dict[str, str]) -> str:
+def left_out_text(why_by_name: dict[str, str]) -> str:
     """Return the names that were left out, each with its reason, in printable ASCII."""
     named = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
     more = [f"{len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import LimitExceeded
@@ -45,13 +45,16 @@ class Between:
     notes: list[JournalNote] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     policies: list[Policy] = field(default_factory=list)
+    pushed: list[Action] = field(default_factory=list)
     ended: str = "exited with status 1"
     inward: Future[None] = field(default_factory=Future)  # the agent's lines
     outward: Future[None] = field(default_factory=Future)  # the server's
 
-    def renew(self, gate: Gate) -> None:
+    def renew(self, gate: Gate) -> list[Action]:
         if self.policies:
             gate.policy = compile_policy(self.policies.pop(), "probe")
+        actions, self.pushed = self.pushed, []
+        return actions
 
 
 @contextmanager
@@ -118,6 +121,17 @@ def test_a_new_policy_applies_to_the_next_line() -> None:
         between.policies.append(HIDE)
         between.agent.sendall(call("x", 2))
         assert b"rule no-x" in line(between.agent)
+
+
+def test_what_was_pushed_is_done_before_the_next_line_or_tick() -> None:
+    with running(HIDE) as (between, judged, _):
+        between.pushed = [ToAgent(b"pushed\n")]
+        between.agent.sendall(call("x"))
+        assert line(between.agent) == b"pushed\n"
+        assert b"rule no-x" in line(between.agent)
+        between.pushed = [ToAgent(b"pushed\n")]
+        judged.tick()
+        assert line(between.agent) == b"pushed\n"
 
 
 def test_the_last_line_needs_no_newline() -> None:
@@ -201,7 +215,7 @@ def test_a_line_over_the_bound_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -
             to_agent=MessageWriter(os.dup(ours.fileno()), nothing),
             to_server=MessageWriter(os.dup(ours.fileno()), nothing),
             note=print,
-            renew=print,
+            renew=lambda _: [],
         )
         with pytest.raises(LineTooLongError):
             judged.from_agent(os.dup(ours.fileno()))

@@ -9,6 +9,7 @@ import pytest
 from mcpwrap.core.gate.definitions import collector
 from mcpwrap.core.gate.definitions.collector import DefinitionsCollector
 from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.pins.definitions import server_definition
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.hub import hub_catalogue
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
@@ -123,6 +124,13 @@ def test_lists_are_kept_when_they_are_complete(
     session = Session()
     session.say(*turns)
     assert (session.kept(), session.store.left_out) == (kept, [])
+
+
+def test_the_digest_of_what_a_server_says_of_itself_is_kept() -> None:
+    session = Session()
+    session.say(begin(TOOLS), tools())
+    [text] = session.store.kept
+    assert hub_catalogue.decode_definitions(text).server_digest == server_definition(TOOLS).digest
 
 
 def test_they_are_kept_as_the_server_sent_them() -> None:
