@@ -14,7 +14,7 @@ from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.audit.params import UnreadableParams, params_of, unsealing_box
 from mcpwrap.core.audit.records import Record
-from mcpwrap.core.audit.text_format import RecordFilter, answer, fields_of, line_of, refusal
+from mcpwrap.core.audit.text_format import RecordFilter, fields_of, line_of, record_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files, egress_log
@@ -53,8 +53,8 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
     """
     wanted = record_filter(filters)
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
-    answers = map(answer, audit_files.answers(folder, wanted.since))
-    refusals = sorted(filter(wanted.admits, [*_refusals(folder), *answers]), key=_at)
+    events = map(record_of, audit_files.shown_events(folder, wanted.since))
+    refusals = sorted(filter(wanted.admits, [*_refusals(folder), *events]), key=_at)
     if as_json and count is None:
         for record in _all(files, wanted, refusals):
             _print_json(record)

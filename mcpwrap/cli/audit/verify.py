@@ -14,9 +14,10 @@ from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.reader import AuditFinding, AuditReport
 from mcpwrap.core.audit.records import Anchor, Keys, folder_of
 from mcpwrap.core.audit.verify import EpochFolder, check
+from mcpwrap.core.audit.verify_pins import PinsFileState
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
-from mcpwrap.machine.logs import audit_files, audit_keys
+from mcpwrap.machine.logs import audit_files, audit_keys, pins_files
 
 _TRIES = 5  # a gate that starts gets its epoch number before its folder exists
 _TRY_EVERY_S = 0.5
@@ -67,14 +68,25 @@ def command(*, folder: Path, as_json: bool) -> int:
 
 
 def checked(folder: Path, anchors: list[Anchor], now: float) -> VerifyResult:
-    """Verify all; once more if a new epoch began, or old files were removed, in the meantime."""
+    """Verify all; once more if a new epoch began, or old files were removed, in the meantime.
+
+    Also if the pins of a server have another version by then.
+    """
     keys = source.keys_of(folder)
+    pins = _pins(folder)
     while True:
         folders = _folders(folder, keys)
-        report = check(keys, folders, anchors, now)
-        before, keys = keys, source.keys_of(folder) if report.findings else keys
-        if keys == before:
+        report = check(keys, folders, anchors, now, pins)
+        if not report.findings:
             return VerifyResult(report, keys, folders)
+        before = keys, pins
+        keys, pins = source.keys_of(folder), _pins(folder)
+        if (keys, pins) == before:
+            return VerifyResult(report, keys, folders)
+
+
+def _pins(folder: Path) -> Mapping[str, PinsFileState] | None:
+    return pins_files.states() if folder == source.SYSTEM else None
 
 
 def _folders(folder: Path, keys: Keys) -> dict[str, EpochFolder | None]:

@@ -28,6 +28,7 @@ MAX_MASTER_BYTES = 64 * 1024**3  # a hundred sessions that are always active wri
 MAX_NUMBER_DIGITS, MAX_PART_DIGITS = 10, 5
 ANCHOR_ID = "fde583b95f6c495489486b782a81a44c"  # MESSAGE_ID of systemd.journal-fields(7)
 APPROVAL_ID = "8d6f7c52b1604e2f9ad3f1c0a9ee4c1b"
+PINS_ID = "8a3a4252c7364754b6612457be044c98"
 REFUSAL_ID = "c4f6220607074209b8ed4c6fdba56c4c"
 MAX_TEXT_CHARS = 256  # of a name from an agent or server; a longer one is cut
 
@@ -180,6 +181,26 @@ class ApprovalAnswered(_Event, frozen=True, kw_only=True, tag="answered"):
     why: str = ""  # reason of a refusal
 
 
+PinsOutcome = Literal["first use", "accepted", "rejected", "reset", "recovered", "in force"]
+
+
+class PinsChanged(_Event, frozen=True, kw_only=True, tag="pins"):
+    """Change of the pins of a server, recorded before it is in force.
+
+    One that a killed gate has not completed is recorded once more, as recovered. At each start of
+    the gate the pins in force are recorded, with two equal digests.
+    """
+
+    outcome: PinsOutcome
+    server: str
+    before: str  # SHA-256 of the pins, which is the first line of their file; "" without a file
+    after: str
+    names: tuple[str, ...] = ()  # of the first definitions
+    count: int = 0  # of all
+    approval: str = ""  # id of the question
+    by: str = ""  # the approver, and the channel
+
+
 class EpochEnded(_Event, frozen=True, kw_only=True, tag="ended"):
     """Orderly stop of the gate; a gate that was killed does not write this event."""
 
@@ -192,6 +213,7 @@ MasterEvent = (
     | SessionPart
     | SessionClosed
     | ApprovalAnswered
+    | PinsChanged
     | EpochEnded
 )
 

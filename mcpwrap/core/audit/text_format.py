@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
+from mcpwrap.core.audit.pins_format import pins_record
 from mcpwrap.core.audit.reader import UNREADABLE
-from mcpwrap.core.audit.records import NOTHING, ApprovalAnswered, Record, encode
+from mcpwrap.core.audit.records import NOTHING, ApprovalAnswered, PinsChanged, Record, encode
 from mcpwrap.core.egress.access_log import EgressEvent, row_of
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.session import subject
@@ -70,7 +71,8 @@ def line_of(record: Record, agent: str) -> AuditLine:
     if record.why:
         after.append(f"({shown(record.why)})")
     if record.by:
-        after.append(f"approval {shown(record.approval)} by {shown(record.by)}")
+        approval = f"approval {shown(record.approval)} " if record.approval else ""
+        after.append(f"{approval}by {shown(record.by)}")
     after += [f"watched by {shown(rule)}" for rule in record.watched]
     after += [_submitted(record.code)] if record.code else []
     after += [_reported(record.run)] if record.run else []
@@ -107,6 +109,11 @@ def refusal(note: EgressEvent) -> Record | None:
         rule=row.rule,
         why=row.why,
     )
+
+
+def record_of(event: ApprovalAnswered | PinsChanged) -> Record:
+    """Return a record for an event of the master chain."""
+    return answer(event) if isinstance(event, ApprovalAnswered) else pins_record(event)
 
 
 def answer(event: ApprovalAnswered) -> Record:

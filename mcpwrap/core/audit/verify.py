@@ -11,6 +11,7 @@ from mcpwrap.core.audit.anchors import JournalAnchors, anchors_of
 from mcpwrap.core.audit.reader import AuditReport
 from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
 from mcpwrap.core.audit.verify_master import MasterChainCheck
+from mcpwrap.core.audit.verify_pins import PinsCheck, PinsFileState
 from mcpwrap.core.audit.verify_session import EpochContext, Read, UnreadableAuditFile, check_session
 from mcpwrap.core.text.sanitise import shown
 
@@ -24,25 +25,46 @@ class EpochFolder:
 
 
 def check(
-    keys: Keys, folders: Mapping[str, EpochFolder | None], anchors: Iterable[Anchor], now: float
+    keys: Keys,
+    folders: Mapping[str, EpochFolder | None],
+    anchors: Iterable[Anchor],
+    now: float,
+    pins: Mapping[str, PinsFileState] | None = None,
 ) -> AuditReport:
     """Verify all epochs. A None in `folders` is an object that is not a folder.
 
-    `now` is the time at which the anchors were read, in seconds since 1970.
+    `now` is the time at which the anchors were read, in seconds since 1970. `pins` are the pins of
+    servers, which were read after that; an agent's own audit has none.
     """
     report = AuditReport()
+    pins_check = PinsCheck(report, is_complete=keys.first_epoch == 1)
     anchored = _anchored(keys, anchors, report)
     expected = range(keys.first_epoch, keys.epochs + 1)
     for epoch in expected:
         folder = folders.get(folder_of(epoch))
         if folder is None:
             _miss(keys, epoch, report)
+            pins_check.lose()
         else:
             report.epochs += 1
             journal = JournalAnchors(anchored.get(epoch, []), now if epoch == keys.epochs else None)
-            _check_epoch(keys, epoch, folder, report, journal)
+            master = _check_epoch(keys, epoch, folder, report, journal)
+            _follow_pins(pins_check, f"{folder_of(epoch)}/{MASTER}", master)
+    if pins is not None:
+        pins_check.compare(pins)
     _look_at_others(keys, folders.keys() - {folder_of(epoch) for epoch in expected}, report)
     return report
+
+
+def _follow_pins(check: PinsCheck, file: str, master: MasterChainCheck | None) -> None:
+    if master is None:
+        check.lose()
+        return
+    if master.was_lost:  # a change that is missing may precede the first one of this run
+        check.lose()
+    check.take(file, master.pins)
+    if master.was_lost:  # or follow the last one, before the next run and the file
+        check.lose()
 
 
 def _miss(keys: Keys, epoch: int, report: AuditReport) -> None:
@@ -79,12 +101,14 @@ def _anchored(
 
 def _check_epoch(
     keys: Keys, epoch: int, folder: EpochFolder, report: AuditReport, journal: JournalAnchors
-) -> None:
+) -> MasterChainCheck | None:
+    """Verify one epoch; return its master chain, if that could be read."""
     name = folder_of(epoch)
     master = MasterChainCheck(epoch, start_of(keys.root_key, epoch).key, report)
     lines = folder.read(MASTER)
     if isinstance(lines, UnreadableAuditFile):  # without it the other files cannot be checked
-        return report.find(f"{name}/{MASTER}", 0, lines.why)
+        report.find(f"{name}/{MASTER}", 0, lines.why)
+        return None
     master.read(f"{name}/{MASTER}", lines or (), journal)
     is_over = master.is_ended or epoch < keys.epochs
     if is_over and not master.is_ended:
@@ -98,4 +122,4 @@ def _check_epoch(
         known |= check_session(history, setting)
     for file in sorted(folder.names - known):
         report.find(f"{name}/{shown(file)}", 0, "is not a file of a session in the master chain")
-    return None
+    return master

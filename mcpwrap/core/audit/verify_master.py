@@ -19,6 +19,7 @@ from mcpwrap.core.audit.records import (
     EpochBegan,
     EpochEnded,
     MasterEvent,
+    PinsChanged,
     PolicyInForce,
     SessionClosed,
     SessionHeads,
@@ -73,6 +74,7 @@ class MasterChainCheck:
 
     def __init__(self, epoch: int, key: bytes | bytearray, report: AuditReport) -> None:
         self.sessions: dict[str, SessionHistory] = {}
+        self.pins: list[tuple[int, PinsChanged]] = []  # with the numbers of their lines
         # The latest time of all records so far, and not of the last one: an attacker who has the
         # current key can write any time, and could make earlier records seem too old to be missed.
         self.latest_at = 0.0
@@ -99,11 +101,18 @@ class MasterChainCheck:
             self._check_order(number, event)
             if isinstance(event, SessionOpened):
                 self._open(number, event)
+            elif isinstance(event, PinsChanged):
+                self.pins.append((number, event))
             else:
                 self._take(number, event)
             self._compare(number, event, macs)
         if not self._reader.is_lost:
             self._check_end(max(macs, default=0), journal.read_at)
+
+    @property
+    def was_lost(self) -> bool:
+        """Return whether records may be missing."""
+        return self._reader.was_lost
 
     def _compare(self, number: int, event: MasterEvent, macs: dict[int, str]) -> None:
         chain = self._reader.chain

@@ -20,6 +20,7 @@ from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_DIGITS,
     ApprovalAnswered,
+    PinsChanged,
     Record,
     decode_event,
     decode_record,
@@ -34,7 +35,7 @@ _EPOCH = re.compile(r"[0-9]{8}")
 _SESSION = re.compile(rf"[0-9]{{1,{MAX_NUMBER_DIGITS}}}-[0-9]{{1,{MAX_PART_DIGITS}}}\.jsonl")
 # By how much a file's time may be behind that of its last record: the kernel's clock is coarse.
 _BEHIND_S = 5.0
-_ANSWERED = b'"what":"answered"'
+_SHOWN = (b'"what":"answered"', b'"what":"pins"')  # parts of lines of the master chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,16 @@ def records(path: Path) -> Iterator[Record]:
     return _decoded(tail.whole(path, MAX_FILE_BYTES) or ())
 
 
-def answers(folder: Path, at: float) -> Iterator[ApprovalAnswered]:
-    """Yield the approvers' answers to pending approvals since `at`."""
+def shown_events(folder: Path, at: float) -> Iterator[ApprovalAnswered | PinsChanged]:
+    """Yield the approvers' answers to pending approvals, and the changes of pins, since `at`."""
     for epoch in sorted(filter(_EPOCH.fullmatch, _names(folder))):
         for line in tail.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
-            if _ANSWERED in line:
+            if any(part in line for part in _SHOWN):
                 with suppress(*UNREADABLE):
                     event = decode_event(line)
-                    if isinstance(event, ApprovalAnswered) and event.at >= at:
+                    if isinstance(event, PinsChanged) and event.before == event.after:
+                        continue  # a start of the gate
+                    if isinstance(event, ApprovalAnswered | PinsChanged) and event.at >= at:
                         yield event
 
 

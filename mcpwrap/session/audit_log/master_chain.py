@@ -18,6 +18,7 @@ from mcpwrap.core.audit.records import (
     EpochBegan,
     EpochEnded,
     MasterEvent,
+    PinsChanged,
     PolicyInForce,
     SessionClosed,
     SessionHeads,
@@ -77,6 +78,11 @@ class MasterChain:
             (self._folder / records.MASTER).unlink(missing_ok=True)
             self._folder.rmdir()
             raise
+
+    @property
+    def path(self) -> Path:
+        """Return the file of the chain."""
+        return self._folder / records.MASTER
 
     @property
     def count(self) -> int:
@@ -139,6 +145,14 @@ class MasterChain:
             OSError: it cannot be written.
         """
         self._write(answered)
+
+    def pins_changed(self, changed: PinsChanged) -> None:
+        """Record a change of the pins of a server.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._write(changed)
 
     def close(self, entry: AuditedSession) -> None:
         """Record the end of a session; if that fails, `catch_up` retries."""

@@ -1,6 +1,6 @@
 """An honest gate's audit, in memory, for tests that then tamper with it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
@@ -21,6 +21,7 @@ from mcpwrap.core.audit.records import (
     start_of,
 )
 from mcpwrap.core.audit.verify import EpochFolder, check
+from mcpwrap.core.audit.verify_pins import PinsFileState
 
 ROOT_KEY = bytes(range(32))
 T0 = 1_795_000_000.0
@@ -163,6 +164,7 @@ def checked(
     known: Keys | None = None,
     dropped: str = "",
     now: float = T0,
+    pins: Mapping[str, PinsFileState] | None = None,
 ) -> AuditReport:
     """Verify the audit in `files`; `dropped` is an epoch whose folder is missing too."""
     known = known or keys()
@@ -175,7 +177,7 @@ def checked(
         for folder, within in names.items()
         if folder != dropped
     }
-    return check(known, folders, anchors, now)
+    return check(known, folders, anchors, now, pins)
 
 
 def read(files: Files, folder: str, name: str) -> BytesIO | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.records import ApprovalAnswered, Record
+from mcpwrap.core.audit.records import ApprovalAnswered, PinsChanged, Record
 from mcpwrap.core.audit.text_format import (
     NOBODY,
     AuditLine,
@@ -17,6 +17,7 @@ from mcpwrap.core.audit.text_format import (
     fields_of,
     line_of,
     moment,
+    record_of,
     refusal,
 )
 from mcpwrap.core.egress.access_log import EgressEvent, from_kernel
@@ -195,6 +196,37 @@ def test_an_approval_answer_is_a_record_without_a_session() -> None:
         "refused",
         "approval  (gone)  approval x by uid 1000 (command)",
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            PinsChanged(
+                n=5, at=NOW, outcome="accepted", server="git", before="a", after="b",
+                names=("tool add", "prompt sum"), count=3, approval="a1b2", by="bob (command)",
+            ),
+            "accepted pins  (tool add, prompt sum and 1 more)  approval a1b2 by bob (command)",
+        ),
+        (
+            PinsChanged(
+                n=6, at=NOW, outcome="reset", server="git", before="", after="b", by="root",
+            ),
+            "reset pins  by root",
+        ),
+        (
+            PinsChanged(
+                n=7, at=NOW, outcome="first use", server="git", before="", after="a",
+                names=("tool x",), count=1,
+            ),
+            "first use pins  (tool x)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_change_of_pins_is_a_record_without_a_session(change: PinsChanged, line: str) -> None:
+    shown = line_of(record_of(change), "?")
+    assert shown.before == "2026-03-01T12:00:00.000+00:00  -  git  -"
+    assert f"{shown.decision} {shown.after}" == line
 
 
 @pytest.mark.parametrize("text", NASTY)
