@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import select
 import time
 
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
@@ -18,6 +17,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets import ChannelError
+from mcpwrap.as_gate.pins.keeper import PinsKeeper
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
@@ -26,11 +26,13 @@ from mcpwrap.core.approval.entry import (
     AlreadyApproved,
     ApprovalNotice,
     ApprovalSubject,
+    AskResult,
     QuestionRejected,
     QueuedQuestion,
 )
 from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.gate import ports
+from mcpwrap.core.pins.pin_question import METHOD
 from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Verdict
 
 _ID_BYTES = 4
@@ -45,14 +47,15 @@ class ApprovalBroker:
         family: ChildTable,
         policies: Policies,
         audit: AuditWriter,
-        poll: select.poll,
+        pins: PinsKeeper,
     ) -> None:
+        self.pins = pins
         self._family = family
         self._policies = policies
         self._book = ApprovalQueue(lambda: secrets.token_hex(_ID_BYTES))
         self._approved_calls = ApprovedCalls()
         self._documents = Documents()
-        self.deciding = DecisionExecutor(people, self._book, self._documents, audit, poll)
+        self.deciding = DecisionExecutor(people, self._book, self._documents, audit, pins)
         self.deciding.tell = self._send_notices
         self.answering = ApproverRequestHandler(self.deciding)
 
@@ -123,7 +126,10 @@ class ApprovalBroker:
             response = ApprovalResponse("Y", call.id, call.by, packet.outer)
             approval_packets.answer(child.channel, response)
             return
-        result = self._book.ask(child.pid, packet.hold, about, now_s)
+        if packet.method == METHOD:
+            result: AskResult = QuestionRejected("the method's name is that of another question")
+        else:
+            result = self._book.ask(child.pid, packet.hold, about, now_s)
         if isinstance(result, AlreadyApproved):
             self._pass_on(child, digest, result, now_s)
         if isinstance(result, QueuedQuestion) and result.is_new:

@@ -58,7 +58,7 @@ class ApproverConnections:
 
     def __init__(self, listener: socket.socket, poll: select.poll) -> None:
         self._listener = listener
-        self._poll = poll
+        self.poll = poll
         self._person_by_fd: dict[int, ApproverConnection] = {}
         poll.register(listener, select.POLLIN)
         self._group, self._web_uid, self._webhook_uid = _group(), _uid(WEB), _uid(WEBHOOK)
@@ -92,7 +92,7 @@ class ApproverConnections:
                 connection.close()
                 return
             self._person_by_fd[connection.fileno()] = person
-            self._poll.register(connection, select.POLLIN)
+            self.poll.register(connection, select.POLLIN)
 
     def receive(self, person: ApproverConnection) -> bytes:
         """Return the next packet; empty if the client has closed the connection."""
@@ -125,7 +125,7 @@ class ApproverConnections:
     def disconnect(self, person: ApproverConnection) -> None:
         """Close a connection."""
         if self._person_by_fd.pop(person.socket.fileno(), None):
-            self._poll.unregister(person.socket)
+            self.poll.unregister(person.socket)
             person.socket.close()
 
     def forget(self) -> None:

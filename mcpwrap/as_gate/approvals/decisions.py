@@ -14,8 +14,18 @@ from mcpwrap.as_gate.approvals.authentication import (
 )
 from mcpwrap.as_gate.approvals.connections import ApproverConnection, ApproverConnections
 from mcpwrap.as_gate.approvals.documents import Documents
+from mcpwrap.as_gate.pins.keeper import PinsKeeper
+from mcpwrap.as_gate.pins.questions import PinQuestion
+from mcpwrap.as_gate.pins.tasks import RefusalCode
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
-from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
+from mcpwrap.core.approval.authorization import (
+    ApproverIdentity,
+    May,
+    Rights,
+    may,
+    may_proven,
+    sees,
+)
 from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
 from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.audit import records
@@ -43,15 +53,15 @@ class DecisionExecutor:
         book: ApprovalQueue,
         documents: Documents,
         writing: AuditWriter,
-        poll: select.poll,
+        pins: PinsKeeper,
     ) -> None:
+        self.pins = pins
         self.same_uid = False  # root allowed the agent's own account to answer without a proof
         self.tell: Callable[[list[ApprovalNotice]], None] = lambda _: None
         self.has_changes = False  # which were not sent to approvers yet
         self.people, self.book, self.documents = people, book, documents
         self.proving = Authenticator()
         self._writing = writing
-        self._poll = poll
         self._quota = LogRateLimit(_MAX_REFUSALS_PER_S)
 
     def rights(self) -> Rights:
@@ -62,12 +72,23 @@ class DecisionExecutor:
         """Return whether a connection is the page's, which sends the passwords of its users."""
         return person.peer.uid == self.rights().web_uid
 
+    def entries(self) -> list[QueuedApproval]:
+        """Return the pending questions."""
+        return [*self.book.entries(), *self.pins.questions.entries()]
+
     def find(self, person: ApproverConnection, id_: str) -> QueuedApproval | None:
         """Return a pending question, if the connection's account may see it."""
-        entry = self.book.find(id_)
-        if entry and sees(person.who, entry.about.agent_uid, self.rights()):
+        entry = self.book.find(id_) or self.pins.questions.find(id_)
+        if entry and self.may(person, entry) is not None:
             return entry
         return None
+
+    def may(self, person: ApproverConnection, entry: QueuedApproval) -> May | None:
+        """Return whether a connection may answer a question; None if it may not see it."""
+        agent_uid, rights = _agent_uid(entry, person.who), self._rights_for(entry)
+        if not sees(person.who, agent_uid, rights):
+            return None
+        return may(person.who, agent_uid, rights)
 
     def decide(self, person: ApproverConnection, decide: DecideRequest) -> None:
         """Carry out a decision, at once or after its proof was checked."""
@@ -101,7 +122,7 @@ class DecisionExecutor:
             self._note(decide, who, entry, fault.why)
             return fault
         is_approval = decide.verdict is Verdict.APPROVE
-        outcome: records.AnswerOutcome = "approved" if is_approval else "denied"
+        outcome = _outcome(decide)
         if not self._write(decide, who, entry, outcome) and is_approval:
             why = "the audit cannot be written, so the request is not run"
             return RefusedReply(code="busy", why=why)
@@ -135,20 +156,20 @@ class DecisionExecutor:
             person.is_busy = False
             self.people.send(person, RefusedReply(code="busy", why=str(error)))
             return
-        self._poll.register(fd, select.POLLIN)
+        self.people.poll.register(fd, select.POLLIN)
 
     def proof_is_in(self, fd: int) -> None:
         """Continue after the check of a proof."""
         if self.proving.is_in(fd):  # else poll(2) reported an earlier descriptor of this number
-            self._poll.unregister(fd)
+            self.people.poll.unregister(fd)
             self.proving.finish(fd, time.monotonic())
 
     def _decide_unproven(
         self, person: ApproverConnection, decide: DecideRequest, entry: QueuedApproval
     ) -> None:
-        allowed = may(person.who, entry.about.agent_uid, self.rights())
+        allowed = self.may(person, entry)
         if allowed == "yes":
-            self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
+            self._authorized(person, decide, entry)
         elif allowed == "proof":
             why = "the agent runs under this account, so a proof of the person is needed"
             self._refuse(person, decide, entry, RefusedReply(code="proof", why=why))
@@ -186,10 +207,54 @@ class DecisionExecutor:
             self._refuse(person, decide, None, not_pending(shown(decide.id)))
         elif proven.uid < 0:
             self._refuse(person, decide, entry, RefusedReply(code="proof", why=proven.why))
-        elif may_proven(person.who, proven.who, decide.proof, entry.about.agent_uid, self.rights()):
-            self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
+        elif may_proven(
+            person.who,
+            proven.who,
+            decide.proof,
+            _agent_uid(entry, proven.who),
+            self._rights_for(entry),
+        ):
+            self._authorized(person, decide, entry)
         else:
             self._refuse(person, decide, entry, _NOT_YOU)
+
+    def _rights_for(self, entry: QueuedApproval) -> Rights:
+        """Return the approval settings for a question: what tools are is never their agent's."""
+        same_uid = self.same_uid and not isinstance(entry, PinQuestion)
+        return self.people.rights(same_uid=same_uid)
+
+    def _authorized(
+        self, person: ApproverConnection, decide: DecideRequest, entry: QueuedApproval
+    ) -> None:
+        """Carry out the decision of an authorized approver, and reply."""
+        if not isinstance(entry, PinQuestion):
+            self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
+        elif fault := entry.fault(decide):
+            self._refuse(person, decide, entry, fault)
+        else:
+            person.is_busy = True
+            outcome = _outcome(decide)
+            record = partial(self._write, decide, person.peer, entry, outcome)
+            replies = (
+                partial(self._pins_decided, person, f"{entry.id} is {_PIN_OUTCOMES[outcome]}"),
+                partial(self._pins_refused, person, decide, entry),
+            )
+            self.pins.decide(entry, decide, _by(decide, person.peer), record, replies)
+
+    def _pins_decided(self, person: ApproverConnection, text: str, _: int) -> None:
+        person.is_busy = False
+        self.people.send(person, DoneReply(text=text))
+
+    def _pins_refused(
+        self,
+        person: ApproverConnection,
+        decide: DecideRequest,
+        entry: QueuedApproval,
+        code: RefusalCode,
+        why: str,
+    ) -> None:
+        person.is_busy = False
+        self._refuse(person, decide, entry, RefusedReply(code=code, why=why))
 
     def _refuse(
         self,
@@ -235,12 +300,22 @@ class DecisionExecutor:
         )
 
 
+_PIN_OUTCOMES = {"approved": "accepted", "denied": "rejected"}
 _NOT_YOU = RefusedReply(code="not-you", why="this account may not answer the request")
 
 
 def not_pending(id_: str) -> RefusedReply:
     """Return the reply for an id that no pending request has, or none that the account may see."""
     return RefusedReply(code="gone", why=f"no pending request has the id {id_}")
+
+
+def _outcome(decide: DecideRequest) -> records.AnswerOutcome:
+    return "approved" if decide.verdict is Verdict.APPROVE else "denied"
+
+
+def _agent_uid(entry: QueuedApproval, who: ApproverIdentity) -> int:
+    """Return the agent's account, by which the rights of an account are decided."""
+    return entry.agent_uid_for(who.uid, who.gids)
 
 
 def _by(decide: DecideRequest, who: Peer) -> str:

@@ -6,8 +6,11 @@ from functools import partial
 from mcpwrap.as_gate.approvals.authentication import AuthResult, account_of, by_password
 from mcpwrap.as_gate.approvals.connections import ApproverConnection
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, not_pending
-from mcpwrap.core.approval.authorization import May, may, sees
+from mcpwrap.as_gate.pins.questions import NO_AGENT, PinQuestion
+from mcpwrap.as_gate.pins.tasks import RefusalCode
+from mcpwrap.core.approval.authorization import May, sees
 from mcpwrap.core.approval.entry import QueuedApproval
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
     DecideRequest,
@@ -19,13 +22,17 @@ from mcpwrap.core.wire.approval_socket import (
     LoginRequest,
     Paused,
     Pending,
+    PinsReply,
+    PinsRequest,
     RefusedReply,
+    ResetPinsRequest,
     ShowRequest,
     WatchRequest,
     decode_question,
 )
 
 _SHOW_EVERY_S = 0.1  # an agent can change the list with each request
+_ONE_AT_A_TIME = RefusedReply(code="busy", why="one document at a time")
 _NOT_OWN_ACCOUNT = RefusedReply(code="not-you", why="the user is not the account that connects")
 
 
@@ -35,7 +42,7 @@ class ApproverRequestHandler:
     def __init__(self, deciding: DecisionExecutor) -> None:
         self._deciding = deciding
         self._people, self._book = deciding.people, deciding.book
-        self._documents = deciding.documents
+        self._documents, self._pins = deciding.documents, deciding.pins
         self._shown_at_s = 0.0
 
     def handle(self, person: ApproverConnection) -> None:
@@ -62,13 +69,14 @@ class ApproverRequestHandler:
         """Send the list to watching connections, if it has changed, and not too often."""
         if self.due_in_s(now_s) != 0.0:
             return
-        self._deciding.has_changes, self._shown_at_s = False, now_s
+        self._deciding.has_changes = self._pins.questions.has_changes = False
+        self._shown_at_s = now_s
         for person in self._people.watching():
             self._list(person)
 
     def due_in_s(self, now_s: float) -> float | None:
         """Return the time until `show_changes` has work to do; None without changes."""
-        if not self._deciding.has_changes:
+        if not (self._deciding.has_changes or self._pins.questions.has_changes):
             return None
         return max(0.0, self._shown_at_s + _SHOW_EVERY_S - now_s)
 
@@ -81,6 +89,10 @@ class ApproverRequestHandler:
                 self._list(person)
             case ShowRequest(id_):
                 self._show(person, id_)
+            case PinsRequest(server):
+                self._report_pins(person, server)
+            case ResetPinsRequest(server):
+                self._reset_pins(person, server)
             case LoginRequest():
                 self._log_in(person, asked)
             case DecideRequest():
@@ -88,9 +100,8 @@ class ApproverRequestHandler:
 
     def _list(self, person: ApproverConnection) -> None:
         rights, now_s = self._deciding.rights(), time.monotonic()
-        for entry in self._book.entries():
-            if sees(person.who, entry.about.agent_uid, rights):
-                allowed = may(person.who, entry.about.agent_uid, rights)
+        for entry in self._deciding.entries():
+            if allowed := self._deciding.may(person, entry):
                 self._people.send(person, _pending(entry, allowed))
         for pause in self._book.fatigue.pauses(now_s):
             if sees(person.who, pause.agent_uid, rights):
@@ -107,11 +118,52 @@ class ApproverRequestHandler:
             self._people.send(person, not_pending(id_))
             return
         if not person.has_read_all():
-            self._people.send(person, RefusedReply(code="busy", why="one document at a time"))
+            self._people.send(person, _ONE_AT_A_TIME)
             return
-        before = self._documents.last_approved(entry.about.tool)
-        fds = [self._documents.find(id_), *([] if before is None else [before])]
+        if isinstance(entry, PinQuestion):
+            fds = [entry.document_fd]
+        else:
+            before = self._documents.last_approved(entry.about.tool)
+            fds = [self._documents.find(id_), *([] if before is None else [before])]
         self._people.send(person, DocumentReply(id=id_, digest=entry.about.digest), fds)
+
+    def _report_pins(self, person: ApproverConnection, server: str) -> None:
+        """Send a report on the pins of a server to approvers, and to its agents."""
+        rule = self._pins.rule_of(server)
+        is_agent = rule is not None and rule.may_have_agent(person.who.uid, person.who.gids)
+        agent_uid = person.who.uid if is_agent else NO_AGENT
+        if rule is None or not sees(person.who, agent_uid, self._deciding.rights()):
+            self._people.send(person, _not_pinned(server))
+        elif not person.has_read_all():
+            self._people.send(person, _ONE_AT_A_TIME)
+        else:
+            person.is_busy = True
+            done = partial(self._send_report, person, server)
+            self._pins.report(server, done, partial(self._pins_failed, person))
+
+    def _reset_pins(self, person: ApproverConnection, server: str) -> None:
+        if person.who.uid != 0:
+            self._people.send(person, RefusedReply(code="not-you", why="only root may do this"))
+        elif self._pins.rule_of(server) is None:
+            self._people.send(person, _not_pinned(server))
+        else:
+            person.is_busy = True
+            done = partial(self._pins_are_reset, person, server)
+            self._pins.reset(server, "root", done, partial(self._pins_failed, person))
+
+    def _send_report(self, person: ApproverConnection, server: str, report_fd: int) -> None:
+        person.is_busy = False
+        question = self._pins.questions.of(server)
+        allowed = self._deciding.may(person, question) if question else None
+        self._people.send(person, PinsReply(may=allowed or "no"), [report_fd])
+
+    def _pins_are_reset(self, person: ApproverConnection, server: str, _: int) -> None:
+        person.is_busy = False
+        self._people.send(person, DoneReply(text=f"the pins of {server} begin anew"))
+
+    def _pins_failed(self, person: ApproverConnection, code: RefusalCode, why: str) -> None:
+        person.is_busy = False
+        self._people.send(person, RefusedReply(code=code, why=why))
 
     def _log_in(self, person: ApproverConnection, asked: LoginRequest) -> None:
         if not self._deciding.is_page(person) and asked.user != account_of(person.peer.uid):
@@ -129,6 +181,10 @@ class ApproverRequestHandler:
             self._people.send(person, RefusedReply(code="proof", why=proven.why))
 
 
+def _not_pinned(server: str) -> RefusedReply:
+    return RefusedReply(code="gone", why=f"{shown(server)} is not a server with pins")
+
+
 def _pending(entry: QueuedApproval, allowed: May) -> Pending:
     about = entry.about
     return Pending(
@@ -143,7 +199,7 @@ def _pending(entry: QueuedApproval, allowed: May) -> Pending:
         rule=about.rule,
         message=about.message,
         asked_at=about.asked_at,
-        expires_at=about.asked_at + about.expires_s,
+        expires_at=about.expires_at,
         times=entry.times,
         waiting=len(entry.held),
         may=allowed,

@@ -7,7 +7,6 @@ second, and only the latest is written.
 
 import os
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_gate.ipc.session_pages import SessionPages
+from mcpwrap.as_gate.state import forked_process
 from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.wire.hub import hub_catalogue
 from mcpwrap.core.wire.hub.hub_catalogue import MAX_DEFINITIONS_BYTES, Definitions
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
-from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import memfd
 
@@ -30,7 +29,8 @@ MAX_WAITING = 64  # versions of up to 4 MiB each
 EVERY_S = 1.0  # for each file
 _TEMPORARY = "."  # a name that begins so is not a server's
 _PRUNE = (-1, "")  # key of the process that removes files
-_NULL_FD, _WRITTEN_FD = 0, 3  # standard input; the descriptor of what a process writes
+_NULL_FD = 0  # standard input
+_FAILED = "definitions of hubs' members cannot be written"
 Key = tuple[int, str]  # the agent's UID, and the member
 
 
@@ -124,32 +124,15 @@ class DefinitionsWriter:
 
     def _start(self, key: Key, work: Callable[[], None], fd: int = _NULL_FD) -> None:
         try:
-            pid = os.fork()
+            pid = forked_process.start(work, [fd], _FAILED)
         except OSError as error:
-            self._log(f"definitions of hubs' members cannot be written: {error.strerror}")
+            self._log(f"{_FAILED}: {error.strerror}")
             return
-        if pid == 0:
-            _work(work, fd)
         self._key_by_pid[pid] = key
 
     def _log(self, line: str) -> None:
         if self._quota.admits(time.monotonic()):
             log_line(line)
-
-
-def _work(work: Callable[[], None], fd: int) -> None:
-    """In the new process: close the monitor's descriptors, do the work, and exit."""
-    try:
-        signal_fd.restore_signals()
-        os.dup2(fd, _WRITTEN_FD)
-        os.closerange(_WRITTEN_FD + 1, 1_048_576)
-        work()
-    except OSError as error:
-        log_line(f"definitions of hubs' members cannot be written: {error}")
-    except BaseException:  # noqa: BLE001 - the monitor's code must not continue in this process
-        log_line(f"a bug in mcpwrap-gate: {traceback.format_exc()}")
-    finally:
-        os._exit(0)
 
 
 def _file(uid: int, member: str) -> Path:
@@ -158,7 +141,7 @@ def _file(uid: int, member: str) -> Path:
 
 def _write(path: Path) -> None:
     """Write a file as a whole, if it is not equal already."""
-    data = memfd.read_all(_WRITTEN_FD)
+    data = memfd.read_all(forked_process.FIRST_FD)
     with suppress(OSError):
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             return

@@ -9,7 +9,7 @@
                       descriptor: the policy has changed
 
 A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
-An invalid packet raises ChannelError, in `approval_packets` too.
+An invalid packet raises ChannelError, in the other modules of this room too.
 """
 
 import array
@@ -136,7 +136,7 @@ def answer(child: socket.socket, held: LimitExceeded | None) -> None:
 
 def hand_page(child: socket.socket, fd: int) -> None:
     """Send the answer to `PageRequest`, without blocking."""
-    _send_with(child, b"D", fd)
+    send_with(child, b"D", fd)
 
 
 def refuse_page(child: socket.socket) -> None:
@@ -146,17 +146,17 @@ def refuse_page(child: socket.socket) -> None:
 
 def hand_out(child: socket.socket, digest: str, policy_fd: int) -> None:
     """Send a policy, without blocking."""
-    _send_with(child, b"P" + digest.encode(), policy_fd)
+    send_with(child, b"P" + digest.encode(), policy_fd)
 
 
 def open_audit(child: socket.socket, opening: AuditFileHandle) -> None:
     """Send the answer to `SessionNamed`, without blocking."""
-    _send_with(child, b"O" + opening.session.encode(), opening.fd)
+    send_with(child, b"O" + opening.session.encode(), opening.fd)
 
 
 def next_part(child: socket.socket, fd: int) -> None:
     """Send the answer to `PartIsFull`, without blocking."""
-    _send_with(child, b"R", fd)
+    send_with(child, b"R", fd)
 
 
 def refuse_audit(child: socket.socket) -> None:
@@ -169,7 +169,8 @@ def refuse_more(child: socket.socket, why: str) -> None:
     child.send(b"B" + why.encode(), socket.MSG_DONTWAIT)
 
 
-def _send_with(child: socket.socket, packet: bytes, fd: int) -> None:
+def send_with(child: socket.socket, packet: bytes, fd: int) -> None:
+    """Send a packet with a descriptor, without blocking."""
     rights = array.array("i", [fd])
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
     child.sendmsg([packet], ancillary, socket.MSG_DONTWAIT)

@@ -12,7 +12,7 @@ from mcpwrap.as_gate.agent_identity import HUB_CLAIM, AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.hubs.definitions_store import DefinitionsWriter
 from mcpwrap.as_gate.hubs.inner_sessions import InnerSessions
-from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets
+from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets, pin_packets
 from mcpwrap.as_gate.ipc.packets import CallFinished, CallLimitRequest, ChannelError
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
@@ -94,6 +94,8 @@ class MonitorDispatcher:
             self._approving.handle(each, about_approval, time.monotonic())
         elif about_hub := hub_packets.decode(packet):
             self._answer_about_hub(each, about_hub)
+        elif about_pins := pin_packets.decode(packet):
+            self._approving.pins.handle(each, about_pins)
         else:
             self._answer(each, packets.decode(packet))
 

@@ -16,6 +16,7 @@ from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.monitor.dispatch import MonitorDispatcher
+from mcpwrap.as_gate.pins.keeper import PinsKeeper
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.access_list import AccessListFile
@@ -59,7 +60,8 @@ class Monitor:
         self._filter = Filter()
         self._poll = select.poll()
         self._people = ApproverConnections(approvers, self._poll)
-        self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
+        self._pins = PinsKeeper(self._family, self._access_list, audit)
+        self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._pins)
         self._dispatcher = MonitorDispatcher(
             self._family, self._access_list, self._policies, audit, self._approving
         )
@@ -87,6 +89,7 @@ class Monitor:
             self._approving.catch_up(now_s)
             self._audit.catch_up(now_s)
             self._dispatcher.definitions.catch_up(now_s)
+            self._pins.catch_up(now_s)
             self._notifier.alive()
 
     def _idle_ms(self) -> int:
@@ -96,6 +99,7 @@ class Monitor:
             self._audit.due_in_s(now_s),
             self._approving.due_in_s(now_s),
             self._dispatcher.definitions.due_in_s(now_s),
+            self._pins.due_in_s(now_s),
         ]
         return min(_ALIVE_EVERY_MS, *(1 + int(1000 * due) for due in due_s if due is not None))
 
@@ -131,8 +135,13 @@ class Monitor:
         before, now = self._access_list.last_read(), self._access_list.current()
         if now != before:
             self._dispatcher.backoff.forget_all()
-            self._dispatcher.definitions.prune(now)
+            self._follow(now)
         return now
+
+    def _follow(self, admissions: AccessList) -> None:
+        """Keep the stored definitions and pins of the servers in the access list."""
+        self._dispatcher.definitions.prune(admissions)
+        self._pins.follow(admissions)
 
     def _allows_same_uid(self) -> bool:
         """Return root's current setting, also if it changed after the last session began."""
@@ -150,7 +159,7 @@ class Monitor:
                 self._dispatcher.send_policy(each)
             self._approving.void()
         with suppress(OSError, msgspec.MsgspecError, UsageError):  # then nothing is removed
-            self._dispatcher.definitions.prune(self._access_list.current())
+            self._follow(self._access_list.current())
         if vanished := self._policies.what_vanished():
             log_line(vanished)
         log_line(self._policies.problem or f"{self._policies.describe()} is in force")
@@ -203,12 +212,14 @@ class Monitor:
         ended, others = self._family.reap()
         for pid in others:
             self._dispatcher.definitions.ended(pid)
+            self._pins.ended(pid)
         for each in ended:
             while self._receive(each):
                 pass
             self._close_channel(each)
             self._approving.is_over(each)
             self._dispatcher.definitions.pages.drop(each.pid)
+            self._pins.pages.drop(each.pid)
             self._dispatcher.inner.end_with(each)
             self._statistics.keep(each)
             self._audit.close(each.tally, each.entry)

@@ -10,6 +10,7 @@ from mcpwrap.as_gate.agent_identity import HUB_CLAIM, AgentIdentity, agent_of, c
 from mcpwrap.as_gate.hubs.catalogue import sealed_catalogue
 from mcpwrap.as_gate.hubs.hub_identity import OuterSession, agent_of_hub, why_not_member
 from mcpwrap.as_gate.ipc import packets
+from mcpwrap.as_gate.pins import initial_view
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.session.relay import RelaySession, run_relay, send_to_stub
@@ -23,6 +24,7 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.names import is_server_name
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.linux.process.shared_memory import SharedCounters
@@ -68,7 +70,7 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         who = agent.who
         admission = _admission(name, agent, context.admissions)
         recorder = _recorder(agent, name, claim_in(variables), context)
-        policy = context.policies.rules_for(name, admission)
+        judging = _judge(recorder, agent, admission, context)
         env = variables_for(stub, variables, agent, admission) | umask_for(agent, agent_pidfd)
         wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         if admission.hub:
@@ -84,7 +86,6 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         return
     send_to_stub(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
-    judging = SessionJudge(policy, recorder, monitor, agent, context.admissions)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, context.verdicts)
     run_relay(session, context.filter.enter)
 
@@ -188,6 +189,25 @@ def _recorder(agent: AgentIdentity, name: str, claim: str, context: ChildContext
     )
     recorder.policy = context.policies.digest
     return recorder
+
+
+def _judge(
+    recorder: Recorder, agent: AgentIdentity, admission: AccessRule, context: ChildContext
+) -> SessionJudge:
+    """Return the judge of a session, with the policy and the pins in force."""
+    name = recorder.about.server
+    policy = context.policies.rules_for(name, admission)
+    judging = SessionJudge(policy, recorder, context.monitor, agent, context.admissions)
+    pins = _pins(name, agent, admission)
+    if pins is not None:
+        judging.pin(pins)
+    return judging
+
+
+def _pins(name: str, agent: AgentIdentity, admission: AccessRule) -> PinsView | None:
+    """Return the pins of the session's server; None if its definitions are not compared."""
+    is_pinned = admission.pins != "off" and not admission.hub and not _is_direct(agent, admission)
+    return initial_view.read(name) if is_pinned else None
 
 
 def _is_direct(agent: AgentIdentity, admission: AccessRule) -> bool:

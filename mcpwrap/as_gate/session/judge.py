@@ -6,10 +6,13 @@ from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
 from mcpwrap.as_gate.session.definitions_client import SessionDefinitions
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.session.pins_client import SessionOffers
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.definitions.collector import DefinitionsCollector
-from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.definitions.pin_check import PinnedServer, SessionPins
+from mcpwrap.core.gate.gate import Action, Gate
 from mcpwrap.core.gate.session import JournalNote
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import LimitExceeded
@@ -46,20 +49,29 @@ class SessionJudge:
         self.gate = Gate(policy, self._limits, recorder, approvals, executes=admission.executes)
         if admission.is_member:
             self.gate.collect(DefinitionsCollector(SessionDefinitions(self._who, monitor)))
+        self._pins = admission.pins
+
+    def pin(self, view: PinsView) -> None:
+        """Have what the server lists compared with these pins, before the first message."""
+        about = self._about
+        server = PinnedServer(about.server, self._pins, about.session, about.uid)
+        self.gate.pin(SessionPins(server, view, SessionOffers(self._monitor)))
 
     @property
     def is_of_hub(self) -> bool:
         """Return whether a hub has opened the session, for its agent."""
         return bool(self._about.via)
 
-    def renew(self, gate: Gate) -> None:
-        """Take a new policy from the monitor, and start the clock of the decision."""
+    def renew(self, gate: Gate) -> list[Action]:
+        """Take a new policy and changed pins from the monitor, and start the decision's clock."""
         self._recorder.arrived()
         update = self._monitor.policy_update()
         if update.text:
             policy = compile_policy(rules.decode(update.text), self._about.server)
             gate.policy = self._limits.policy = policy
             self._recorder.policy = update.digest
+        view = self._monitor.pins_update()
+        return [] if view is None else gate.take_pins(view)
 
     def _write(self, note: JournalNote) -> None:
         self._journal.write(

@@ -5,12 +5,15 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets
+from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets, pin_packets
 from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, ApprovalResponse, PageRequest
 from mcpwrap.as_gate.ipc.hub_packets import DefinitionsRequest, OuterAgent, OuterQuery
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle
+from mcpwrap.as_gate.ipc.pin_packets import DefinitionsOffered, OfferPageRequest
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
+from mcpwrap.core.pins import pins_view
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.shared_memory import DoorbellFlag
@@ -32,6 +35,7 @@ class ToMonitor:
         self._socket = monitor
         self._bell = bell
         self._update = PolicyUpdate()
+        self._pins: PinsView | None = None  # pushed, and not returned yet
         self.failures = failures  # as they were at the fork
 
     def fileno(self) -> int:
@@ -100,14 +104,44 @@ class ToMonitor:
         packet, _ = self._answer()
         return approval_packets.decode_answer(packet)
 
+    def offer_page(self) -> int | None:
+        """Request a page for definitions that the server listed; None if none are kept."""
+        self._send(pin_packets.encode(OfferPageRequest()))
+        _, fds = self._answer()
+        return fds[0] if fds else None
+
+    def offer(self) -> None:
+        """Offer the definitions on the page, for a person to accept."""
+        self._send(pin_packets.encode(DefinitionsOffered(waits=False)))
+
+    def offer_at_first_use(self) -> PinsView | str:
+        """Offer the definitions on the page; return the pins with them, or why they are not."""
+        self._send(pin_packets.encode(DefinitionsOffered(waits=True)))
+        packet, fds = self._answer()
+        if not fds:
+            return packet[1:].decode()
+        view = _view(fds)
+        if self._pins is not None:  # pushed before this view was made
+            self._pins = view
+        return view
+
     def policy_update(self) -> PolicyUpdate:
         """Return the latest policy, if it was not returned yet."""
+        self._receive_pushed()
+        update, self._update = self._update, PolicyUpdate()
+        return update
+
+    def pins_update(self) -> PinsView | None:
+        """Return the latest pins of the server, if they were not returned yet."""
+        self._receive_pushed()
+        view, self._pins = self._pins, None
+        return view
+
+    def _receive_pushed(self) -> None:
         if self._bell.test_and_clear():
             with suppress(BlockingIOError):
                 while True:
                     self._receive(socket.MSG_DONTWAIT)
-        update, self._update = self._update, PolicyUpdate()
-        return update
 
     def _send(self, packet: bytes) -> None:
         with suppress(OSError):
@@ -119,15 +153,27 @@ class ToMonitor:
         return answer
 
     def _receive(self, flags: int) -> tuple[bytes, list[int]] | None:
-        """Receive an answer and its descriptors; store a policy, and return None."""
+        """Receive an answer and its descriptors; store a policy or pins, and return None."""
         packet, fds = fd_passing.receive(self._socket, packets.MAX_BYTES, flags)
         if not packet:
             os._exit(0)  # the session ends with the monitor
-        if packet[:1] != b"P":
-            return packet, fds
-        self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
-        fd_passing.close_all(fds)
+        match packet[:1]:
+            case b"P":
+                self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
+                fd_passing.close_all(fds)
+            case b"Y":
+                self._pins = _view(fds)
+            case _:
+                return packet, fds
         return None
+
+
+def _view(fds: list[int]) -> PinsView:
+    """Return the pins that the monitor has sent, and close their descriptor."""
+    try:
+        return pins_view.decode(memfd.read_all(fds[0]))
+    finally:
+        fd_passing.close_all(fds)
 
 
 def write_page(fd: int, data: bytes) -> None:

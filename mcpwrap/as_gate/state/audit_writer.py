@@ -7,7 +7,14 @@ from pathlib import Path
 from mcpwrap import __version__
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle, ChannelError
 from mcpwrap.core.audit import records
-from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, ApprovalAnswered
+from mcpwrap.core.audit.pins_format import pins_line
+from mcpwrap.core.audit.records import (
+    ANCHOR_ID,
+    APPROVAL_ID,
+    PINS_ID,
+    ApprovalAnswered,
+    PinsChanged,
+)
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -96,6 +103,28 @@ class AuditWriter:
             MCPWRAP_APPROVAL=answered.approval,
         )
         return True
+
+    def pins_changed(self, changed: PinsChanged) -> bool:
+        """Record a change of pins, and log it to the journal; return whether it was recorded."""
+        try:
+            self._ledger.pins_changed(changed)
+        except OSError as error:
+            self._fail(error)
+            return False
+        if changed.before != changed.after:
+            self._journal.write(
+                pins_line(changed),
+                MESSAGE_ID=PINS_ID,
+                MCPWRAP_SERVER=changed.server,
+                MCPWRAP_DECISION=changed.outcome,
+                MCPWRAP_APPROVAL=changed.approval,
+            )
+        return True
+
+    @property
+    def path(self) -> str:
+        """Return the file of the master chain."""
+        return str(self._ledger.path)
 
     def catch_up(self, now_s: float) -> None:
         """Record the heads of sessions, and write an anchor, if they are due."""

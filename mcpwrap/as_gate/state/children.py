@@ -118,7 +118,7 @@ class ChildTable:
 
     def kill(self, child: Child) -> None:
         """Kill a child that sent an invalid packet, or to which a policy could not be sent."""
-        if child.pid in self._child_by_pid:  # else the PID may belong to another process
+        if self._child_by_pid.get(child.pid) is child:  # else the PID may be another process's
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
 

@@ -1,6 +1,7 @@
 """Entry of the approval queue, and the outcomes reported to the session that asked."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 MAX_AWAY = 32  # suspended requests of a session whose `requestState` stays valid
@@ -23,6 +24,11 @@ class ApprovalSubject:
     message: str
     expires_s: float  # how long it stays pending
     asked_at: float = 0.0  # seconds since 1970, for display
+
+    @property
+    def expires_at(self) -> float:
+        """Return when it expires, for display; 0 if it does not."""
+        return self.asked_at + self.expires_s if self.expires_s < inf else 0.0
 
     @property
     def key(self) -> Key:
@@ -53,6 +59,11 @@ class QueuedApproval:
     def expires_at_s(self) -> float:
         """Return when it expires."""
         return self.asked_at_s + self.about.expires_s
+
+    def agent_uid_for(self, uid: int, gids: frozenset[int]) -> int:
+        """Return the agent's account, by which the rights of an account `uid` are decided."""
+        del uid, gids
+        return self.about.agent_uid
 
     def add(self, session: int, hold: int) -> None:
         """Add a held request. Of a session's suspended requests, only the latest stay valid."""

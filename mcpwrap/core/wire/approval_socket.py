@@ -6,11 +6,13 @@ person → gate   lines of text: a verb, and its fields. Only the reason, the la
                 `DecideRequest`, may have a newline. The gate splits them and decodes nothing.
 gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `EndOfList`;
                 after `watch` these are sent again whenever something has changed. `DocumentReply`
-                comes with the documents.
+                comes with the documents, and `PinsReply` with the report on a server's pins.
 
-    list | watch | show ID | login USER PASSWORD | decide …, with the fields of `DecideRequest`
+    list | watch | show ID | pins SERVER | reset-pins SERVER | login USER PASSWORD | decide …, with
+    the fields of `DecideRequest`
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, assert_never
 
@@ -21,7 +23,7 @@ MAX_REASON_BYTES = 1024
 MAX_PASSWORD_BYTES = 1024
 MAX_TIMES = 100  # requests that one approval is valid for
 MINUTES = 10  # length of `Scope.MINUTES`
-_DECIDE_FIELDS = 11
+_DECIDE_FIELDS = 13
 
 
 class Verdict(StrEnum):
@@ -71,6 +73,18 @@ class ShowRequest(msgspec.Struct, frozen=True):
     id: str
 
 
+class PinsRequest(msgspec.Struct, frozen=True):
+    """Request for the report on the pins of one server (`core/pins/pins_report.py`)."""
+
+    server: str
+
+
+class ResetPinsRequest(msgspec.Struct, frozen=True):
+    """Request to begin the pins of one server anew, which only root may send."""
+
+    server: str
+
+
 class LoginRequest(msgspec.Struct, frozen=True):
     """Check of an account's password. The reply is `DoneReply` or `RefusedReply`."""
 
@@ -90,11 +104,22 @@ class DecideRequest(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof = Proof.NONE
     user: str = ""  # whose password it is
     password: bytes = b""
+    # Of a question on definitions: prefixes of their digests, joined by commas; "" is all of them.
+    subset: str = ""
+    with_findings: bool = False  # accept definitions in which something was found, where strict
     process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the approver's process
     reason: bytes = b""  # for the agent, in UTF-8
 
 
-FromApprover = ListRequest | WatchRequest | ShowRequest | LoginRequest | DecideRequest
+FromApprover = (
+    ListRequest
+    | WatchRequest
+    | ShowRequest
+    | PinsRequest
+    | ResetPinsRequest
+    | LoginRequest
+    | DecideRequest
+)
 
 
 class _ToApprover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
@@ -115,7 +140,7 @@ class Pending(_ToApprover, frozen=True, tag="pending"):
     rule: str
     message: str  # the rule's
     asked_at: float
-    expires_at: float
+    expires_at: float  # 0 is never: a question on definitions
     times: int  # number of requests for it
     waiting: int  # requests that are held for it; the others are suspended and will retry
     may: Literal["yes", "proof", "no"]  # whether the account that lists it may answer it
@@ -141,6 +166,12 @@ class DocumentReply(_ToApprover, frozen=True, tag="shown"):
     digest: str
 
 
+class PinsReply(_ToApprover, frozen=True, tag="pins"):
+    """Reply to `PinsRequest`, with a descriptor: the report."""
+
+    may: Literal["yes", "proof", "no"]  # whether the account may answer the question on it
+
+
 class DoneReply(_ToApprover, frozen=True, tag="done"):
     """Success of a decision or a login."""
 
@@ -155,10 +186,19 @@ class RefusedReply(_ToApprover, frozen=True, tag="refused"):
     why: str
 
 
-ToApprover = Pending | Paused | EndOfList | DocumentReply | DoneReply | RefusedReply
+ToApprover = Pending | Paused | EndOfList | DocumentReply | PinsReply | DoneReply | RefusedReply
 
 
 _DECODER = msgspec.json.Decoder(ToApprover)
+
+
+_Named = ShowRequest | PinsRequest | ResetPinsRequest
+_VERB_BY_KIND: Mapping[type[_Named], str] = {
+    ShowRequest: "show",
+    PinsRequest: "pins",
+    ResetPinsRequest: "reset-pins",
+}
+_KIND_BY_VERB = {verb.encode(): kind for kind, verb in _VERB_BY_KIND.items()}
 
 
 class ApprovalProtocolError(ValueError):
@@ -176,8 +216,8 @@ def encode_question(packet: FromApprover) -> bytes:
             return b"list"
         case WatchRequest():
             return b"watch"
-        case ShowRequest(id):
-            return _lines("show", id)
+        case ShowRequest(name) | PinsRequest(name) | ResetPinsRequest(name):
+            return _lines(_VERB_BY_KIND[type(packet)], name)
         case LoginRequest(user, password):
             return _lines("login", user, password)
         case DecideRequest():
@@ -207,8 +247,8 @@ def decode_question(untrusted: bytes) -> FromApprover:
                 return ListRequest()
             case [b"watch"]:
                 return WatchRequest()
-            case [b"show", id_]:
-                return ShowRequest(id_.decode("ascii"))
+            case [verb, name] if verb in _KIND_BY_VERB:
+                return _KIND_BY_VERB[verb](name.decode("ascii"))
             case [b"login", user, password]:
                 return LoginRequest(user.decode("ascii"), password[:MAX_PASSWORD_BYTES])
             case [b"decide", *fields] if len(fields) == _DECIDE_FIELDS:
@@ -220,12 +260,14 @@ def decode_question(untrusted: bytes) -> FromApprover:
 
 
 def _decide(fields: list[bytes]) -> DecideRequest:
-    *texts, password, start, reason = fields
+    *texts, password, subset, with_findings, start, reason = fields
     id_, digest, verdict, scope, times, channel, proof, user = (
         text.decode("ascii") for text in texts
     )
     if not 1 <= int(times) <= MAX_TIMES:
         raise ApprovalProtocolError(f"an approval is valid for 1 to {MAX_TIMES} requests")
+    if with_findings not in {b"True", b"False"}:
+        raise ApprovalProtocolError("a flag that is neither True nor False")
     return DecideRequest(
         id=id_,
         digest=digest,
@@ -236,6 +278,8 @@ def _decide(fields: list[bytes]) -> DecideRequest:
         proof=Proof(proof),
         user=user,
         password=password[:MAX_PASSWORD_BYTES],
+        subset=subset.decode("ascii"),
+        with_findings=with_findings == b"True",
         process_start=int(start),
         reason=reason[:MAX_REASON_BYTES],
     )

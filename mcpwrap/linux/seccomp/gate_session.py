@@ -1,7 +1,8 @@
 """Seccomp filter of a session's process of the gate: an allowlist, to read, judge and write.
 
 The monitor makes it, and the child enters it (`as_gate/session/admit.py`) after all its threads
-have started and before it reads a line. The proposal reader (`as_nobody`) enters one too.
+have started and before it reads a line. The proposal reader (`as_nobody`) enters one too, and one
+that may open files is for the processes that keep pins (`as_gate/pins/keeper.py`).
 
 libseccomp is present wherever systemd is, and knows the numbers of every architecture.
 Source: seccomp(2), seccomp_rule_add(3), linux/seccomp.h.
@@ -11,6 +12,7 @@ import ctypes
 import errno
 import mmap
 import os
+from collections.abc import Iterable
 
 _FAIL, _ALLOW = 0x00050000 | errno.EPERM, 0x7FFF0000  # SCMP_ACT_ERRNO(EPERM), SCMP_ACT_ALLOW
 _ALL_THREADS = 4  # SCMP_FLTATR_CTL_TSYNC
@@ -25,6 +27,11 @@ _ALLOWED = (
     *("getpid", "gettid", "clock_gettime", "clock_nanosleep", "gettimeofday"),
     *("exit", "exit_group"),
     *("rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall"),
+)
+
+FILE_CALLS = (
+    *("openat", "fstat", "newfstatat", "statx", "lseek", "getdents64", "fsync", "fdatasync"),
+    *("rename", "renameat", "renameat2", "unlink", "unlinkat"),
 )
 
 
@@ -47,8 +54,8 @@ _NO_FILE = _Comparison(3, _MASKED_EQUAL, mmap.MAP_ANONYMOUS, mmap.MAP_ANONYMOUS)
 class Filter:
     """Seccomp filter, made once, and entered by each process that is forked afterwards."""
 
-    def __init__(self) -> None:
-        """Make the filter.
+    def __init__(self, more: Iterable[str] = ()) -> None:
+        """Make the filter; `more` are calls that it allows too.
 
         Raises:
             OSError: libseccomp is missing, or does not know this machine's architecture.
@@ -59,7 +66,7 @@ class Filter:
         self._context = ctypes.c_void_p(library.seccomp_init(_FAIL))
         if self._context.value is None:
             raise OSError(errno.ENOSYS, "libseccomp cannot make a filter of system calls")
-        for name in _ALLOWED:
+        for name in (*_ALLOWED, *more):
             self._allow(name)
         # Memory, but not executable and without a file.
         self._allow("mmap", _NOT_EXECUTABLE, _NO_FILE)

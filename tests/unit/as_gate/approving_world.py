@@ -18,13 +18,14 @@ from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
 from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.pins.keeper import PinsKeeper
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.core.audit.records import ApprovalAnswered
+from mcpwrap.core.audit.records import ApprovalAnswered, PinsChanged
 from mcpwrap.core.gate.ports import (
     ApprovalOutcome,
     ApprovalRequest,
@@ -51,6 +52,7 @@ from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
+from tests.unit.as_gate.hub_world import GivenAccessList
 
 T = TypeVar("T")
 GROUP, WEB_UID, HOOK_UID = 50, 901, 902
@@ -72,11 +74,24 @@ class InForce:
 
 
 class Written(AuditWriter):
-    """Audit that stores approval answers, unless it is broken."""
+    """Audit that stores approval answers and changes of pins, unless it is broken."""
 
     def __init__(self) -> None:
         self.events: list[ApprovalAnswered] = []
+        self.changes: list[PinsChanged] = []
         self.is_broken = False
+
+    @property
+    def path(self) -> str:
+        return "/nonexistent"
+
+    def pins_changed(self, changed: PinsChanged) -> bool:
+        if not self.is_broken:
+            self.changes.append(changed)
+        return not self.is_broken
+
+    def forget(self) -> None:
+        """Have no key to erase."""
 
     def answered(self, answered: ApprovalAnswered) -> bool:
         if not self.is_broken:
@@ -189,7 +204,9 @@ class World:
     sockets: list[socket.socket]
     _next_peer: Peer
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audit: Written | None = None
+    ) -> None:
         monkeypatch.setattr(connections, "_group", lambda: GROUP)
         monkeypatch.setattr(
             connections, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
@@ -201,10 +218,12 @@ class World:
         listener.bind(str(self._path))
         listener.listen()
         self.sockets = [listener]
-        self.poll, self.family, self.audit = select.poll(), ChildTable(), Written()
+        self.poll, self.family, self.audit = select.poll(), ChildTable(), audit or Written()
         self.people = ApproverConnections(listener, self.poll)
+        self.admissions = GivenAccessList()
+        self.pins = PinsKeeper(self.family, self.admissions.as_file(), self.audit)
         self.approving = ApprovalBroker(
-            self.people, self.family, cast(Policies, InForce()), self.audit, self.poll
+            self.people, self.family, cast(Policies, InForce()), self.audit, self.pins
         )
 
     def close(self) -> None:

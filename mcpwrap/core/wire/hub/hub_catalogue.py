@@ -39,6 +39,7 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     instructions: str = ""
+    server_digest: str = ""  # of its definition of kind `server`; a hub gets none
     tools: tuple[msgspec.Raw, ...] = ()
     prompts: tuple[msgspec.Raw, ...] = ()
     resources: tuple[msgspec.Raw, ...] = ()
@@ -51,6 +52,8 @@ class CatalogueMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: str
     refusal: str = ""  # why this agent may not use it
     definitions: Definitions | None = None  # None: it has not listed anything yet
+    held_tools: tuple[str, ...] = ()  # names that are not listed: a call gets the gate's refusal
+    held_prompts: tuple[str, ...] = ()
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity
@@ -17,6 +18,8 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.gate.executed_code import RunReport, submitted_code
+from mcpwrap.core.gate.gate import ToAgent
+from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
@@ -24,6 +27,7 @@ from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
+from tests.unit.as_gate.session.pins_monitor import PinsMonitor, accepted
 
 KEY = bytes(range(32))
 CODE = b"print('canary')"
@@ -31,6 +35,11 @@ PARAMS = b'{"name":"run_python","arguments":{"code":"%b"}}' % CODE
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % PARAMS
 CONTENT = b'{"stdout":"canary","exit_code":0,"ending":"exit","run":"00ff"}'
 RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":{"structuredContent":%b}}' % CONTENT
+
+
+@pytest.fixture(autouse=True)
+def no_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "Journal", lambda: None)  # it gets no note here
 
 
 def records_of(path: Path) -> list[records.Record]:
@@ -41,10 +50,12 @@ def records_of(path: Path) -> list[records.Record]:
 
 
 @contextmanager
-def judging(path: Path, *, executes: bool) -> Iterator[SessionJudge]:
+def judging(
+    path: Path, *, executes: bool = False, pins: PinsView | None = None
+) -> Iterator[tuple[SessionJudge, PinsMonitor]]:
     start = records.start_of(KEY, 1)
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         recorder = Recorder(
             RecordedSession("1-1", "py", 1000),
@@ -53,21 +64,25 @@ def judging(path: Path, *, executes: bool) -> Iterator[SessionJudge]:
             SharedCounters(),
             lambda: None,
         )
-        monitor = ToMonitor(ours, DoorbellFlag(), Backoff())
+        bell = DoorbellFlag()
+        monitor = ToMonitor(ours, bell, Backoff())
         rule = AccessRule(uids=(1000,), gids=(), inherits=(), executes=executes)
         admissions = AccessList(by_server={"py": rule})
         agent = AgentIdentity(Peer(1, 1000, frozenset()), "stub")
-        yield SessionJudge(compile_policy(Policy(), "py"), recorder, monitor, agent, admissions)
+        policy = compile_policy(Policy(), "py")
+        session = SessionJudge(policy, recorder, monitor, agent, admissions)
+        if pins is not None:
+            session.pin(pins)
+        yield session, PinsMonitor(theirs, bell)
     os.close(fd)
 
 
 @pytest.mark.parametrize("executes", [True, False])
 def test_the_audit_has_code_and_run_of_a_server_that_executes_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, executes: bool
+    tmp_path: Path, *, executes: bool
 ) -> None:
-    monkeypatch.setattr(judge, "Journal", lambda: None)  # it gets no note here
     path = tmp_path / "1.jsonl"
-    with judging(path, executes=executes) as session:
+    with judging(path, executes=executes) as (session, _):
         session.renew(session.gate)
         assert len(session.gate.from_agent(CALL)) == 1
         assert len(session.gate.from_server(RESPONSE)) == 1
@@ -79,3 +94,34 @@ def test_the_audit_has_code_and_run_of_a_server_that_executes_code(
     else:
         assert found == [("agent", None, None)]
     assert b"canary" not in path.read_bytes()
+
+
+LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+LISTED = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}'
+HANDSHAKE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
+SHAKEN = b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}'
+
+
+def test_what_is_accepted_while_a_session_runs_is_notified_to_its_agent(tmp_path: Path) -> None:
+    only_a, both = accepted({"name": "a"}), accepted({"name": "a"}, {"name": "b"})
+    with judging(tmp_path / "1.jsonl", pins=only_a) as (session, monitor):
+        gate = session.gate
+        gate.from_agent(HANDSHAKE)
+        gate.from_server(SHAKEN)
+        gate.from_agent(LIST)
+        monitor.page()
+        *_, passed = gate.from_server(LISTED)
+        [offered] = monitor.offered()
+        assert offered.entries == (("b", msgspec.Raw(b'{"name":"b"}')),)
+        assert passed == ToAgent(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}\n')
+        assert session.renew(gate) == []
+        monitor.push(both)
+        changed = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+        assert session.renew(gate) == [ToAgent(changed)]
+        assert session.renew(gate) == []
+
+
+def test_without_pins_a_list_passes_as_it_is(tmp_path: Path) -> None:
+    with judging(tmp_path / "1.jsonl") as (session, _):
+        session.gate.from_agent(LIST)
+        assert session.gate.from_server(LISTED) == [ToAgent(LISTED + b"\n")]

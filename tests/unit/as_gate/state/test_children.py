@@ -17,6 +17,19 @@ def child(pid: int) -> Child:
     )
 
 
+def test_only_a_child_that_was_not_reaped_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = list[int]()
+    monkeypatch.setattr("os.kill", lambda pid, _: killed.append(pid))
+    family, before, now = ChildTable(), child(1), child(1)
+    family.add(now)  # it has the PID of one that has ended
+    family.kill(before)
+    assert killed == []
+    family.kill(now)
+    assert killed == [1]
+    for each in (before, now):
+        family.close_channel(each)
+
+
 def test_a_child_drops_all_children_that_are_not_reaped() -> None:
     family, children = ChildTable(), [child(1), child(2)]
     for each in children:

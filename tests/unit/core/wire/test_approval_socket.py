@@ -23,8 +23,10 @@ from mcpwrap.core.wire.approval_socket import (
     LoginRequest,
     Paused,
     Pending,
+    PinsRequest,
     Proof,
     RefusedReply,
+    ResetPinsRequest,
     Scope,
     ShowRequest,
     ToApprover,
@@ -47,6 +49,8 @@ decisions = st.builds(
     proof=st.sampled_from(Proof),
     user=names,
     password=secrets,
+    subset=names,
+    with_findings=st.booleans(),
     process_start=st.integers(0, 2**63),
     reason=st.binary(max_size=MAX_REASON_BYTES),  # with newlines
 )
@@ -54,6 +58,8 @@ questions = st.one_of(
     st.builds(ListRequest),
     st.builds(WatchRequest),
     st.builds(ShowRequest, names),
+    st.builds(PinsRequest, names),
+    st.builds(ResetPinsRequest, names),
     st.builds(LoginRequest, names, secrets),
     decisions,
 )
@@ -75,7 +81,7 @@ def test_any_bytes_are_a_packet_or_refused(sent: bytes, at: int, more: bytes) ->
             decode_question(untrusted)
 
 
-RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\n12\n"
+RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\nab12,cd\nFalse\n12\n"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,9 @@ RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\n12\n"
         RIGHT.replace(b"\n1\n", b"\n101\n"), RIGHT.replace(b"\n1\n", b"\n-1\n"),
         RIGHT.replace(b"\n1\n", b"\n1.0\n"), RIGHT.replace(b"\n1\n", b"\n" + b"9" * 5000 + b"\n"),
         RIGHT.replace(b"command", b"post"), RIGHT.replace(b"none", b"yes"),
-        RIGHT.replace(b"12", b"x"), RIGHT.replace(b"bob", b"b\xff"),
+        RIGHT.replace(b"\n12\n", b"\nx\n"), RIGHT.replace(b"False", b"no"),
+        RIGHT.replace(b"ab12", b"\xff"), b"pins", b"pins\ngit\nx", b"reset-pins",
+        RIGHT.replace(b"bob", b"b\xff"),
     ],
 )  # fmt: skip
 def test_malformed_packets_are_refused(untrusted: bytes) -> None:

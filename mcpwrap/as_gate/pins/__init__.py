@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-gate: pins of servers: their files, the processes that write them, questions."""
