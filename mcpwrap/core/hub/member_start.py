@@ -40,9 +40,13 @@ from mcpwrap.core.protocol.server_revisions import MODERN
 from mcpwrap.core.wire.hub.hub_catalogue import Definitions
 
 NEWEST_HANDSHAKE = "2025-11-25"
+FIRST_CALL_S = 60.0  # a call waits so long for the lists of a member that has shaken hands
 FIRST_LISTS_S = 2.0  # an agent with nothing known waits so long for its members' first lists
 _MAX_CAPABILITIES_BYTES = 64 * 1024
 _MAX_INSTRUCTIONS_CHARS = 4096  # twice what agents read
+# The list that has to be read before a request: the member's gate refuses what it holds back once
+# the server has listed it in this session, and the agent may know it from an earlier one.
+_LIST_BEFORE = {methods.TOOLS_CALL: methods.TOOLS_LIST, "prompts/get": methods.PROMPTS_LIST}
 
 
 def start_unknown(state: HubState) -> None:
@@ -64,7 +68,7 @@ def may_start(state: HubState, member: MemberSide) -> bool:
 
 def route(state: HubState, member: MemberSide, request: RawMessage) -> None:
     """Send a request of the agent to a member, which is started if it must be."""
-    if member.phase is Phase.READY:
+    if member.phase is Phase.READY and _LIST_BEFORE.get(request.method) not in member.unread:
         delivery.deliver(state, member, request)
     elif member.phase is not Phase.CLOSED:
         member.waiting.append(request)
@@ -155,7 +159,7 @@ def _ready(state: HubState, member: MemberSide, era: ProtocolEra, answer: Fields
     if len(bytes(capabilities)) > _MAX_CAPABILITIES_BYTES:
         failed(state, member, f"its capabilities take over {_MAX_CAPABILITIES_BYTES} bytes")
         return
-    member.era = era
+    member.era, member.due_s = era, state.now_s + FIRST_CALL_S
     member.capabilities = frozenset(fields_of(capabilities))
     member.mark_ready()
     member.session_definitions = msgspec.structs.replace(
@@ -169,10 +173,18 @@ def _ready(state: HubState, member: MemberSide, era: ProtocolEra, answer: Fields
         delivery.set_log_level(state, member, state.agent.log_level)
     for uri in sorted(member.followed):
         subscriptions.follow(state, member, uri)
+    lists = lists_of(member.capabilities)
+    member.unread = set(lists)
+    wanted = {_LIST_BEFORE.get(request.method) for request in member.waiting}
+    _deliver_waiting(state, member)
+    read_lists(state, member, sorted(lists, key=lambda method: method not in wanted))
+
+
+def _deliver_waiting(state: HubState, member: MemberSide) -> None:
+    """Deliver the requests that wait for no list."""
     waiting, member.waiting = member.waiting, []
     for request in waiting:
-        delivery.deliver(state, member, request)
-    read_lists(state, member, lists_of(member.capabilities))
+        route(state, member, request)
 
 
 def _listen(state: HubState, member: MemberSide) -> None:
@@ -236,7 +248,7 @@ def _page_answered(
 def _list_failed(state: HubState, member: MemberSide, reader: ListReader, why: str) -> None:
     member.list_errors[reader.method] = why
     state.log(f"{member.name}: {reader.method}: {why}")
-    _read_next(state, member)
+    _list_answered(state, member, reader)
 
 
 def _list_read(state: HubState, member: MemberSide, reader: ListReader) -> None:
@@ -246,6 +258,12 @@ def _list_read(state: HubState, member: MemberSide, reader: ListReader) -> None:
     member.session_definitions = with_list(
         member.session_definitions, reader.method, reader.entries
     )
+    _list_answered(state, member, reader)
+
+
+def _list_answered(state: HubState, member: MemberSide, reader: ListReader) -> None:
+    member.unread.discard(reader.method)
+    _deliver_waiting(state, member)
     _read_next(state, member)
 
 
@@ -254,15 +272,26 @@ def _adopt_lists(state: HubState, member: MemberSide) -> None:
 
     If none is known, nothing is, so that the next list of the agent asks again.
     """
-    before = member.definitions
+    before, is_first = member.definitions, not member.reread_at_s
     member.reread_at_s = state.now_s + REREAD_S
     member.why = "; ".join(f"{method}: {why}" for method, why in member.list_errors.items())
     if before is not None or has_entries(member.session_definitions) or not member.why:
         member.definitions = unchanged_kept(before, member.session_definitions)
     if member.definitions != before:
+        _note_unlisted(state, member)
         state.expose_again()
+        if not is_first:
+            subscriptions.notify_soon(state)
     if before is None:
         state.log(state.loaded())
+
+
+def _note_unlisted(state: HubState, member: MemberSide) -> None:
+    """Note what this agent was offered of a member until now. What is listed again counts first."""
+    lists = state.lists
+    for key, entries in (("tools", lists.tools), ("prompts", lists.prompts)):
+        names = [one.name for one in entries.values() if one.member == member.name]
+        member.note_unlisted(key, names)
 
 
 def expired(state: HubState, member: MemberSide, own: OwnRequest) -> None:

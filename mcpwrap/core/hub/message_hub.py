@@ -25,6 +25,8 @@ class MessageHub:
                 refusal=found.refusal if found else "the gate does not know it",
                 definitions=found.definitions if found else None,
             )
+            members[member.name].note_unlisted("tools", found.held_tools if found else ())
+            members[member.name].note_unlisted("prompts", found.held_prompts if found else ())
         instructions = {member.name: member.instructions for member in spec.members}
         self._state = HubState(name, version, members, instructions)
         self._state.expose_again()
@@ -88,14 +90,16 @@ class MessageHub:
 
     def has_sent_all(self, name: str) -> bool:
         """Return whether a member gets nothing more, once the agent has closed its end."""
-        return self._state.members[name].phase is Phase.READY
+        member = self._state.members[name]
+        return member.phase is Phase.READY and not member.waiting
 
     def tick(self) -> list[Action]:
         """Return the actions that are due because time has passed."""
         state = self._state
         for member in state.members.values():
             if member.is_starting() and member.due_s <= state.now_s:
-                why = f"it took too long ({member.phase.value})"
+                part = "lists" if member.phase is Phase.READY else member.phase.value
+                why = f"it took too long ({part})"
                 member_start.failed(state, member, why)
             for own_id, own in list(member.own_by_id.items()):
                 if own.due_s <= state.now_s and own_id in member.own_by_id:

@@ -31,9 +31,11 @@ def target_of(
     """
     match request.method:
         case methods.TOOLS_CALL:
-            return _named(state, request, params, state.lists.tools)
+            lists = state.lists
+            return _named(state, request, params, lists.tools, lists.unlisted_tools)
         case "prompts/get":
-            return _named(state, request, params, state.lists.prompts)
+            lists = state.lists
+            return _named(state, request, params, lists.prompts, lists.unlisted_prompts)
         case "completion/complete":
             return _completed(state, request, params)
         case method if method in _BY_URI:
@@ -45,10 +47,14 @@ def target_of(
 
 
 def _named(
-    state: HubState, request: RawMessage, params: Fields, entries: Mapping[str, ExposedEntry]
+    state: HubState,
+    request: RawMessage,
+    params: Fields,
+    entries: Mapping[str, ExposedEntry],
+    unlisted: Mapping[str, ExposedEntry],
 ) -> tuple[MemberSide, RawMessage]:
     name = text_at(params, "name")
-    entry = entries.get(name)
+    entry = entries.get(name) or unlisted.get(name)
     if entry is None:
         kind = "tool" if request.method == methods.TOOLS_CALL else "prompt"
         text = f"Unknown {kind}: {name[:200]!a}. {missing_of(state)}"

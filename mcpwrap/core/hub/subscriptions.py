@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from mcpwrap.core.hub.state.agent_side import SUBSCRIPTION
 from mcpwrap.core.hub.state.hub_state import HubState, Listen
 from mcpwrap.core.hub.state.member_side import MemberSide, OwnKind, OwnRequest, Phase
 from mcpwrap.core.protocol import methods, raw_message
@@ -94,14 +93,22 @@ def unfollow(state: HubState, member: MemberSide, uri: str) -> None:
         state.send_own(member, own, "resources/unsubscribe", params)
 
 
+def notify_soon(state: HubState) -> None:
+    """Have the agent notified of changes at once, unless it was notified just before.
+
+    A change in a session that runs is waited for: a person may have accepted a definition.
+    """
+    state.change_due_s = max(state.now_s, state.notified_s + QUIET_S)
+
+
 def notify_if_due(state: HubState) -> None:
-    """Notify the agent of changes, if the last one is some time ago."""
+    """Notify the agent of changes, if the first one is some time ago."""
     if not state.changed:
         state.change_due_s = 0.0
-    elif not state.change_due_s:
-        state.change_due_s = state.now_s + QUIET_S
-    elif state.now_s >= state.change_due_s:
-        state.change_due_s = 0.0
+        return
+    state.change_due_s = state.change_due_s or state.now_s + QUIET_S
+    if state.now_s >= state.change_due_s:
+        state.change_due_s, state.notified_s = 0.0, state.now_s
         notify_changes(state)
 
 
@@ -127,7 +134,7 @@ def notify_update(state: HubState, notification: RawMessage) -> None:
             _notify(state, listen_id, notification.method, params)
     if state.agent.handshake is not None:
         meta = fields_at(params, "_meta")
-        if meta.pop(SUBSCRIPTION, None):
+        if meta.pop(methods.SUBSCRIPTION, None):
             del params["_meta"]
             params |= {"_meta": encoded(meta)} if meta else {}
         state.to_agent(raw_message.notification(notification.method, params))
@@ -143,5 +150,5 @@ def concerns(followed: Iterable[str], uri: str) -> bool:
 
 def _notify(state: HubState, listen_id: Id, method: str, params: Fields) -> None:
     meta = fields_at(params, "_meta")
-    meta[SUBSCRIPTION] = encoded(listen_id)
+    meta[methods.SUBSCRIPTION] = encoded(listen_id)
     state.to_agent(raw_message.notification(method, {**params, "_meta": encoded(meta)}))

@@ -1,12 +1,13 @@
 """Lists of a hub: what an agent sees of all members, and the member that each name belongs to.
 
-The table that is listed is the one in which a call is looked up: what is left out of it cannot be
-called either.
+The table that is listed is the one in which a call is looked up. What a policy or a profile leaves
+out of it cannot be called either.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -19,6 +20,7 @@ from mcpwrap.core.wire.hub.hub_catalogue import Definitions
 _EXPRESSION = re.compile(r"\{[^{}]*\}")
 _MAX_OMITTED = 256  # of all members; these are for a person, and for the agent
 _MAX_NAME_CHARS = 200
+_NO_DEFINITION = msgspec.Raw(b"{}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class ExposedLists:
     templates: list[msgspec.Raw] = field(default_factory=list)
     members_by_uri: dict[str, tuple[str, ...]] = field(default_factory=dict)
     templates_by_member: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # literals
+    unlisted_tools: dict[str, ExposedEntry] = field(default_factory=dict)  # without a definition
+    unlisted_prompts: dict[str, ExposedEntry] = field(default_factory=dict)
     omitted: list[OmittedEntry] = field(default_factory=list)
 
     def owners(self, uri: str, named_by: frozenset[str]) -> frozenset[str]:
@@ -85,11 +89,13 @@ def expose(
     namespaces: Mapping[str, str],
     definitions: Mapping[str, Definitions],
     agent: AgentProfile | None,
+    unlisted: Mapping[str, Mapping[str, Iterable[str]]] = MappingProxyType({}),
 ) -> ExposedLists:
     """Return the lists for an agent, of the members whose definitions are known.
 
     `namespaces` has the namespace of every member: no other member can use its prefix, whether or
-    not it is there.
+    not it is there. `unlisted` has names by member and list that the agent may know, though they
+    are held back now, or gone: a call of one goes to the member, whose gate knows the reason.
     """
     lists = ExposedLists()
     prefixes = {f"{one}{SEPARATOR}" for one in namespaces.values() if one}
@@ -107,6 +113,12 @@ def expose(
         lists.templates += templates
         texts = [text_at(fields_of(raw), "uriTemplate") for raw in templates]
         lists.templates_by_member[member] = {text: _EXPRESSION.split(text) for text in texts}
+    for member in sorted(unlisted.keys() & definitions.keys()):
+        names, found = unlisted[member], definitions[member]
+        tools = naming.unlisted(member, names["tools"], found.tools, lists.tools)
+        prompts = naming.unlisted(member, names["prompts"], found.prompts, lists.prompts)
+        lists.unlisted_tools = tools | lists.unlisted_tools
+        lists.unlisted_prompts = prompts | lists.unlisted_prompts
     lists.members_by_uri = {uri: tuple(dict.fromkeys(by)) for uri, by in by_uri.items()}
     lists.tools = dict(sorted(lists.tools.items()))
     lists.prompts = dict(sorted(lists.prompts.items()))
@@ -139,6 +151,24 @@ class _Naming:
             else:
                 definition = encoded({**parts, "name": encoded(exposed)})
                 entries[exposed] = ExposedEntry(member, name, definition)
+
+    def unlisted(
+        self,
+        member: str,
+        names: Iterable[str],
+        listed: Iterable[msgspec.Raw],
+        entries: Mapping[str, ExposedEntry],
+    ) -> dict[str, ExposedEntry]:
+        """Return the names of a member that it does not list, by those that no entry has."""
+        unlisted = dict.fromkeys(names)
+        for raw in listed if unlisted else ():
+            unlisted.pop(text_at(fields_of(raw), "name"), None)
+        by_name = {exposed_name(self.hub, self.namespaces[member], name): name for name in unlisted}
+        return {
+            exposed: ExposedEntry(member, name, _NO_DEFINITION)
+            for exposed, name in by_name.items()
+            if exposed is not None and not self._why_omitted(member, exposed, entries)
+        }
 
     def well_formed(
         self, kind: str, member: str, listed: Iterable[msgspec.Raw]

@@ -18,7 +18,6 @@ from mcpwrap.core.protocol.server_revisions import CLIENT_CAPABILITIES, MODERN
 
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
-SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 # Keys of `_meta` that a request of the handshake era does not have.
 ENVELOPE_KEYS = frozenset({PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL})
 _EMPTY = msgspec.Raw(b"{}")

@@ -1,5 +1,7 @@
 """Table of names that a member has used, bounded for each member: none can fill that of another."""
 
+from collections.abc import Iterator
+
 MAX_NAMES = 1024
 MAX_CHARS = 2048  # of one name; a longer one is not noted
 
@@ -12,6 +14,9 @@ class BoundedNames:
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
 
     def add(self, name: str) -> None:
         """Note a name."""

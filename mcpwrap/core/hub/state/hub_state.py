@@ -1,5 +1,6 @@
 """State of a hub's session: the agent, the members, the lists, and actions that are to be done."""
 
+import math
 from dataclasses import dataclass, field
 
 import msgspec
@@ -68,6 +69,7 @@ class HubState:
     changed: set[str] = field(default_factory=set)  # lists that differ from what it has read
     exposed_for: AgentProfile | None = None
     change_due_s: float = 0.0
+    notified_s: float = -math.inf
     last_id: int = 0
 
     def new_id(self) -> int:
@@ -127,8 +129,9 @@ class HubState:
             if member.definitions is not None and not member.refusal
         }
         namespaces = {name: member.namespace for name, member in self.members.items()}
+        unlisted = {name: self.members[name].unlisted for name in known}
         self.exposed_for = self.agent.profile
-        self.lists = now = expose(self.hub, namespaces, known, self.exposed_for)
+        self.lists = now = expose(self.hub, namespaces, known, self.exposed_for, unlisted)
         changed = {name for name in _KIND_BY_LIST if getattr(before, name) != getattr(now, name)}
         self.changed |= changed & self.listed
 

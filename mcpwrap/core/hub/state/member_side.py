@@ -1,5 +1,6 @@
 """State of one member in a hub's session: its inner session, and the requests between both."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -29,7 +30,7 @@ class Phase(Enum):
     CLOSED = "not started"
     OPENING = "starting"
     HANDSHAKE = "handshake"
-    READY = "ready"
+    READY = "ready"  # it can take requests; some wait until it has listed what they name
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class MemberSide:
     why: str = ""  # why it is not there: the reason of its last failure
     failures: int = 0  # in a row
     retry_at_s: float = 0.0
-    waiting: list[RawMessage] = field(default_factory=list)  # until it is ready
+    waiting: list[RawMessage] = field(default_factory=list)  # for its start, or its first lists
     open_by_id: dict[Id, OpenRequest] = field(default_factory=dict)  # by the id that it got
     own_by_id: dict[Id, "OwnRequest"] = field(default_factory=dict)  # the hub's own
     token_by_own: dict[Id, Id] = field(default_factory=dict)  # of the agent, by the one that it got
@@ -90,8 +91,12 @@ class MemberSide:
     session_definitions: Definitions = field(default_factory=Definitions)  # as far as read in it
     list_errors: dict[str, str] = field(default_factory=dict)  # reasons, by method
     to_read: list[str] = field(default_factory=list)  # methods of lists
+    unread: set[str] = field(default_factory=set)  # methods of lists not answered in this session
     stale: set[str] = field(default_factory=set)  # methods of lists that it reports as changed
-    reread_at_s: float = 0.0  # the earliest time for those
+    reread_at_s: float = 0.0  # the earliest time for those; 0 before the first lists of a session
+    unlisted: dict[str, BoundedNames] = field(  # by list: names that the agent may know
+        default_factory=lambda: {"tools": BoundedNames(), "prompts": BoundedNames()}
+    )
     uris: BoundedNames = field(default_factory=BoundedNames)  # named in results
     tasks: BoundedNames = field(default_factory=BoundedNames)  # ids
     agent_tasks: BoundedNames = field(default_factory=BoundedNames)  # of its requests to the agent
@@ -106,6 +111,11 @@ class MemberSide:
         return (
             not self.refusal and known is not None and capability in fields_of(known.capabilities)
         )
+
+    def note_unlisted(self, key: str, names: Iterable[str]) -> None:
+        """Note names of a list that the agent may know, and that are not listed."""
+        for name in names:
+            self.unlisted[key].add(name)
 
     def has_failed(self, why: str, now_s: float) -> None:
         """Note that it could not be started, or ended.
@@ -123,7 +133,8 @@ class MemberSide:
 
     def is_starting(self) -> bool:
         """Return whether its start has a time limit now. It is asked for with each message."""
-        return self.phase is Phase.OPENING or self.phase is Phase.HANDSHAKE
+        is_open = self.phase is Phase.READY
+        return bool(self.waiting) if is_open else self.phase is not Phase.CLOSED
 
     def is_first_start(self) -> bool:
         """Return whether it is on its way to the first lists that are known of it."""
@@ -149,11 +160,12 @@ class MemberSide:
         """Forget the inner session, which has ended."""
         self.phase, self.era = Phase.CLOSED, None
         self.log_level, self.capabilities = "", frozenset()
+        self.reread_at_s = 0.0
         for table in (self.open_by_id, self.own_by_id, self.follows, self.token_by_own):
             table.clear()
         self.list_errors.clear()
         self.handshake_error = ""
-        for found in (self.eras_tried, self.stale):
+        for found in (self.eras_tried, self.stale, self.unread):
             found.clear()
         self.meter = FloodMeter()
         self.to_read.clear()

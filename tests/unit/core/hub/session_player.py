@@ -88,6 +88,8 @@ class Setup(msgspec.Struct, forbid_unknown_fields=True):
     instructions: str = ""
     known: Definitions | None = None
     lists: Definitions | None = None
+    held_tools: tuple[str, ...] = ()
+    held_prompts: tuple[str, ...] = ()
 
 
 class SessionPlayer:
@@ -113,7 +115,13 @@ class SessionPlayer:
                 )
             )
             members = tuple(
-                CatalogueMember(name=name, refusal=one.refusal, definitions=one.known)
+                CatalogueMember(
+                    name=name,
+                    refusal=one.refusal,
+                    definitions=one.known,
+                    held_tools=one.held_tools,
+                    held_prompts=one.held_prompts,
+                )
                 for name, one in setups.items()
             )
             self._hub = MessageHub("tools", "1", spec, Catalogue(members=members))
