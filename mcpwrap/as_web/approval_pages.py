@@ -95,7 +95,8 @@ async def _one(
     kept = {name: (form or {}).get(name, "") for name in _KEPT}
     values = await asyncio.to_thread(in_full, call)
     values |= {"kept": kept, "problem": problem}
-    return responses.page(request, "call.html", values, status)
+    template = "definitions.html" if "lines" in values else "call.html"
+    return responses.page(request, template, values, status)
 
 
 def behind_login(

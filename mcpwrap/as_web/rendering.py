@@ -9,6 +9,7 @@ from markupsafe import Markup
 from mcpwrap.as_web.approval_client import PendingCall
 from mcpwrap.as_web.viewer import name_of
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
+from mcpwrap.core.pins import changes_text, pin_question
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import MAX_REASON_BYTES, MAX_TIMES, MINUTES
 
@@ -16,6 +17,15 @@ _FOLDER = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 # The time of a comparison is the square of it, and the agent chooses the number of lines.
 MAX_COMPARED_LINES = 1000
+
+_CLASSES = {  # of a line of changes, in page.css
+    "heading": "title",
+    "path": "place",
+    "left out": "place",
+    "warning": "warn",
+    "added": "plus",
+    "removed": "minus",
+}
 
 
 class Pages:
@@ -60,6 +70,8 @@ def _iso(at: float) -> str:
 
 def in_full(call: PendingCall) -> dict[str, object]:
     """Return the values for the page of one call. A comparison may take long."""
+    if call.seen.question.method == pin_question.METHOD:
+        return _definitions_in_full(call)
     now, before = pretty(call.seen.question), call.seen.before
     values: dict[str, object] = {"call": call.pending, "seen": call.seen, "arguments": now}
     changed: list[DiffLine] = []
@@ -69,3 +81,9 @@ def in_full(call: PendingCall) -> dict[str, object]:
         comparison = "too-long" if longest > MAX_COMPARED_LINES else "compared"
         changed = difference(before, call.seen.question) if comparison == "compared" else []
     return values | {"comparison": comparison, "changed": changed}
+
+
+def _definitions_in_full(call: PendingCall) -> dict[str, object]:
+    """Return the values for the page of a question on definitions that are held back."""
+    lines = changes_text.change_lines(pin_question.changes_in(call.seen.question))
+    return {"call": call.pending, "seen": call.seen, "lines": lines, "classes": _CLASSES}

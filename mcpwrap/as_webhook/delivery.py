@@ -4,6 +4,7 @@ The approval client watches the pending approvals, and reconnects to the gate.
 """
 
 import asyncio
+import math
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class WebhookDelivery:
         await self._poster.post(
             Text(
                 msgspec.json.encode(body),
-                pending.expires_at,
+                pending.expires_at or math.inf,  # a question on definitions does not expire
                 lambda: self._unseen.was_pending(pending.id),
             )
         )

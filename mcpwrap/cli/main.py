@@ -17,6 +17,7 @@ from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, st
 from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
+from mcpwrap.cli.tools import command as tools_command
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
 
@@ -62,6 +63,7 @@ for command in (
     status.command,
     sessions.command,
     approvals_command.command,
+    tools_command.command,
     audit_command.command,
     stats.command,
     clients.command,

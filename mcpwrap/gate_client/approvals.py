@@ -1,12 +1,15 @@
-"""Client of the gate's approval socket `/run/mcpwrap/approve.sock`: list, watch, show, decide."""
+"""Client of the gate's approval socket `/run/mcpwrap/approve.sock`: lists, reports, decisions."""
 
 import socket
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
+from mcpwrap.core.pins import pins_report
+from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
@@ -19,12 +22,15 @@ from mcpwrap.core.wire.approval_socket import (
     LoginRequest,
     Paused,
     Pending,
+    PinsReply,
+    PinsRequest,
     RefusedReply,
+    ResetPinsRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
 )
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, split_name
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 
@@ -53,8 +59,15 @@ class ApprovalRefusedError(McpwrapError):
 
     def __init__(self, refused: RefusedReply) -> None:
         code, fix = _NAME_AND_FIX[refused.code]
-        super().__init__(refused.why, where="the gate", fix=fix, code=code)
+        problem, code = split_name(refused.why, code=code)
+        fix = _FIX_BY_NAME.get(code, fix)
+        super().__init__(problem, where="the gate", fix=fix, code=code)
         self.reason = refused.code
+
+    @property
+    def is_unknown_name(self) -> bool:
+        """Return whether the gate knows no request or server of that name."""
+        return self.code == _NAME_AND_FIX["gone"][0]
 
 
 _NAME_AND_FIX = {
@@ -71,17 +84,25 @@ _NAME_AND_FIX = {
 }
 
 
+_FIX_BY_NAME = {  # of refusals that have a name of their own
+    "E-PINS-DAMAGED": "restore the file; `sudo mcpwrap tools reset NAME` begins without one",
+    "E-PINS-FINDING": "read what was found; `mcpwrap tools accept NAME --finding` accepts it",
+    "E-PINS-OPTION": "repeat the command without `--for`, `--session`, `--times`, `--stop-server`",
+    "E-PINS-NOT-WRITTEN": "`journalctl -u mcpwrap-gate` shows why; then repeat the command",
+}
+
+
 class ApprovalConnection:
     """Connection to the approval socket. As a context manager it is closed at the end."""
 
-    def __init__(self, path: str = PATH) -> None:
-        """Connect.
+    def __init__(self, path: str = PATH, timeout_s: float = _TIMEOUT_S) -> None:
+        """Connect. `timeout_s` is that of each reply.
 
         Raises:
             McpwrapError: the gate does not listen.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(_TIMEOUT_S)
+        self._socket.settimeout(timeout_s)
         try:
             self._socket.connect(path)
         except OSError as error:
@@ -133,11 +154,7 @@ class ApprovalConnection:
     def show(self, id_: str) -> QuestionDetails:
         """Return a question in full, after a check that its document has the named digest."""
         self._send(ShowRequest(id_))
-        packet, fds = self._receive()
-        try:
-            texts = [memfd.read_all(fd) for fd in fds]
-        finally:
-            fd_passing.close_all(fds)
+        packet, texts = self._receive_texts()
         match packet:
             case DocumentReply(digest=digest) if texts and document.digest(texts[0]) == digest:
                 return _seen(digest, texts)
@@ -145,6 +162,22 @@ class ApprovalConnection:
                 raise ApprovalRefusedError(refused)
             case _:
                 raise _another_version()
+
+    def pins(self, server: str) -> PinsReport:
+        """Return the report on the pins of a server."""
+        self._send(PinsRequest(server))
+        packet, texts = self._receive_texts()
+        match packet:
+            case PinsReply(may=may) if texts:
+                return replace(_report(texts[0]), may=may)
+            case RefusedReply() as refused:
+                raise ApprovalRefusedError(refused)
+            case _:
+                raise _another_version()
+
+    def reset_pins(self, server: str) -> DoneReply:
+        """Begin the pins of a server anew, as root."""
+        return self._ask(ResetPinsRequest(server))
 
     def decide(self, decide: DecideRequest) -> DoneReply:
         """Answer a question; `DecideRequest.digest` is that of the document that was shown."""
@@ -177,6 +210,13 @@ class ApprovalConnection:
         except OSError as error:
             raise _unreachable(error) from error
 
+    def _receive_texts(self) -> tuple[ToApprover, list[bytes]]:
+        packet, fds = self._receive()
+        try:
+            return packet, [memfd.read_all(fd) for fd in fds]
+        finally:
+            fd_passing.close_all(fds)
+
     def _receive(self) -> tuple[ToApprover, list[int]]:
         try:
             packet, fds = fd_passing.receive(self._socket, approval_socket.MAX_BYTES)
@@ -199,6 +239,13 @@ def _seen(digest: str, texts: list[bytes]) -> QuestionDetails:
     except ValueError as error:  # msgspec's are too
         raise _another_version() from error
     return QuestionDetails(digest, len(texts[0]), question, before[0] if before else None)
+
+
+def _report(text: bytes) -> PinsReport:
+    try:
+        return pins_report.decode(text)
+    except msgspec.MsgspecError as error:
+        raise _another_version() from error
 
 
 def _unreachable(error: OSError) -> McpwrapError:

@@ -13,7 +13,7 @@ from functools import partial
 from mcpwrap.as_agent.run.sandbox import spawn
 from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, SandboxLaunch
 from mcpwrap.as_agent.run.sandbox.layers import Confinement
-from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.gate import Action, Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
@@ -151,12 +151,16 @@ def _start(
 def _judged(
     gate: Gate, arrived: Callable[[], None], to_agent: MessageWriter, to_server: MessageWriter
 ) -> GateRelay:
+    def renew(_gate: Gate) -> list[Action]:
+        arrived()
+        return []  # the policy is not read again
+
     return GateRelay(
         gate,
         to_agent=to_agent,
         to_server=to_server,
         note=JournalNotes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
-        renew=lambda _: arrived(),  # the policy is not read again
+        renew=renew,
     )
 
 

@@ -25,7 +25,7 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.launch.spawn import Program
 
 _NOT_ENFORCED = (
-    "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
+    "an account of its own, sealed secrets, an egress allowlist, pins, limits over all sessions"
 )
 _STDERR = 2
 _FIXES = {

@@ -7,7 +7,6 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_REASON_BYTES,
     Channel,
     DecideRequest,
-    Pending,
     Proof,
     Scope,
     Verdict,
@@ -28,10 +27,10 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     times: int | None = None
     reason: str = ""
 
-    def decide(self, pending: Pending, digest: str, channel: Channel) -> DecideRequest:
+    def decide(self, id_: str, digest: str, channel: Channel) -> DecideRequest:
         """Return the packet for the document with this digest, which the person has seen."""
         return DecideRequest(
-            id=pending.id,
+            id=id_,
             digest=digest,
             verdict=self.verdict,
             scope=self.scope,

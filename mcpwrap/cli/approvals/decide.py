@@ -18,6 +18,7 @@ from mcpwrap.cli.approvals.answer import (
 )
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
+from mcpwrap.core.approval.authorization import May
 from mcpwrap.core.wire.approval_socket import (
     MAX_TIMES,
     Channel,
@@ -43,7 +44,7 @@ class ProofOptions(msgspec.Struct, frozen=True):
     is_polkit: bool
 
 
-def _proof(command: Callable[..., int]) -> Callable[..., int]:
+def proof_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a proof to a command, as its argument `by`."""
 
     @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
@@ -63,6 +64,21 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
+def expect_terminal(command: str, fix: str) -> None:
+    """Refuse to ask for confirmation where no person can answer.
+
+    Raises:
+        UsageError: standard input is not a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "this command asks for confirmation, and standard input is not a terminal",
+            where=command,
+            fix=fix,
+            code="E-USAGE-NO-TERMINAL",
+        )
+
+
 @click.command("approve")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option(
@@ -79,7 +95,7 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
 )
 @click.option("--reason", default="", metavar="TEXT", help="Reason for the audit.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needs ID.")
-@_proof
+@proof_options
 def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> int:
     """Show a pending request and approve it. Only what was shown is approved.
 
@@ -100,26 +116,22 @@ def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> 
             fix="name the request: `mcpwrap approvals list` shows the IDs",
             code="E-APPROVAL-NO-ID",
         )
-    if not yes and not sys.stdin.isatty():
-        raise UsageError(
-            "this command asks for confirmation, and standard input is not a terminal",
-            where="mcpwrap approvals approve",
-            fix="run it in a terminal, or give `--yes` and an ID",
-            code="E-USAGE-NO-TERMINAL",
-        )
+    if not yes:
+        fix = "run it in a terminal, or give `--yes` and an ID"
+        expect_terminal("mcpwrap approvals approve", fix)
     pending, seen = show.look(id_)
     show.show(pending, seen)
     if not yes:
         tty.say()
         expect_yes(_QUESTIONS[answer.scope])
-    return _send(answer.decide(pending, seen.digest, Channel.COMMAND), pending, by)
+    return _send(answer.decide(pending.id, seen.digest, Channel.COMMAND), pending, by)
 
 
 @click.command("deny")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--reason", default="", metavar="TEXT", help="Reason for the agent and the audit.")
 @click.option("--stop-server", is_flag=True, help="Also end the sessions that wait for the answer.")
-@_proof
+@proof_options
 def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofOptions) -> int:
     """Deny a pending request; its agent receives the reason.
 
@@ -132,7 +144,9 @@ def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofOptions) -
     """
     verdict = Verdict.DENY_AND_STOP if stop_server else Verdict.DENY
     pending, seen = show.look(id_)
-    decide = OperatorDecision(verdict, reason=reason).decide(pending, seen.digest, Channel.COMMAND)
+    decide = OperatorDecision(verdict, reason=reason).decide(
+        pending.id, seen.digest, Channel.COMMAND
+    )
     return _send(decide, pending, by)
 
 
@@ -158,18 +172,18 @@ def _approval(
 
 
 def _send(decide: DecideRequest, pending: Pending, by: ProofOptions) -> int:
-    tty.say(send_decision(_proven(decide, pending, by)))
+    tty.say(send_decision(proven(decide, pending.may, by)))
     return EXIT_OK
 
 
-def _proven(decide: DecideRequest, pending: Pending, by: ProofOptions) -> DecideRequest:
+def proven(decide: DecideRequest, may: May, by: ProofOptions) -> DecideRequest:
     """Return the decision, with a proof if the caller gives one or the gate requires one."""
     if by.is_polkit:
         return with_polkit(decide)
     user = agent(os.getuid())
     if by.is_on_stdin:
         password = sys.stdin.readline().removesuffix("\n")
-    elif pending.may == "proof":
+    elif may == "proof":
         password = tty.read_hidden(f"Approval password of {user}: ")
     else:
         return decide

@@ -55,7 +55,7 @@ def cells(one: Pending, now: float) -> list[str]:
         cell(one.server),
         cell(tool_of(one)),
         cell(one.rule),
-        span(one.expires_at - now),
+        span(one.expires_at - now) if one.expires_at else "never",
         str(one.times),
         _YOU[one.may],
     ]

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from mcpwrap.cli.approvals.text import agent, page, pieces
+from mcpwrap.cli.approvals.text import PIPE_WIDTH, agent, page, pieces
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.approval.rendering import difference, pretty
 from mcpwrap.core.protocol.json_value import Json
@@ -12,8 +12,6 @@ from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, Listing, QuestionDetails
 from mcpwrap.linux import tty
-
-_PIPE_WIDTH = 2**20  # no line is folded if standard output is not a terminal
 
 
 @click.command("show")
@@ -73,7 +71,7 @@ def chosen(listing: Listing, start: str | None) -> Pending:
 
 def show(pending: Pending, seen: QuestionDetails) -> None:
     """Print the page of one request."""
-    lines = pieces(page(pending, seen), tty.columns() or _PIPE_WIDTH)
+    lines = pieces(page(pending, seen), tty.columns() or PIPE_WIDTH)
     tty.say_lines(tty.styled(line.text, *line.styles) for line in lines)
 
 

@@ -1,6 +1,6 @@
 """Text of pending approvals: complete, and escaped so that it cannot control the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -9,6 +9,8 @@ from rich.text import Text
 
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
+from mcpwrap.core.pins import changes_text, pin_question
+from mcpwrap.core.pins.changes_text import ChangeLine
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.jsonrpc import without
 from mcpwrap.core.protocol.methods import TOOLS_CALL
@@ -18,8 +20,17 @@ from mcpwrap.gate_client.approvals import QuestionDetails
 from mcpwrap.linux import accounts, tty
 
 ON = "↪ "  # marks a continued line: no text of an agent begins at the left edge without it
+PIPE_WIDTH = 2**20  # no line is folded if standard output is not a terminal
 _LABEL: tty.Style = "bold"
 _STYLES: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
+_CHANGE_STYLES: dict[str, tty.Style] = {
+    "heading": "bold",
+    "path": "cyan",
+    "warning": "yellow",
+    "added": "green",
+    "removed": "red",
+    "left out": "dim",
+}
 _MAX_CELL_CHARS = 40
 
 
@@ -47,11 +58,13 @@ def cell(text: str) -> str:
 
 
 def tool_of(one: Pending | Question) -> str:
-    """Return the tool of a request, or another method with its URI or prompt.
+    """Return the tool of a request, another method with its URI or prompt, or a count of changes.
 
     The gate lists targets in ASCII; a document has them as the agent wrote them.
     """
     target = told_apart(one.target)
+    if one.method == pin_question.METHOD:
+        return f"definitions: {target}"
     return target if one.method == TOOLS_CALL else f"{one.method} {target}".rstrip()
 
 
@@ -68,6 +81,11 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
 
 
+def expiry(one: Pending) -> str:
+    """Return the time of day until which a request waits; a question on definitions stays."""
+    return moment(one.expires_at) if one.expires_at else "never"
+
+
 def pause(one: Paused) -> str:
     """Return the line about an agent that is paused."""
     why = one_line(one.why).removeprefix("paused: ")
@@ -81,6 +99,8 @@ def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
     What an approval is bound to is taken from the document, and never from the list.
     """
     question = seen.question
+    if question.method == pin_question.METHOD:
+        return _definitions_page(pending, seen)
     rule = f"{pending.rule}: {pending.message}" if pending.message else pending.rule
     held = (
         f"{pending.waiting} wait for the answer" if pending.waiting else "no session waits any more"
@@ -97,11 +117,34 @@ def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
         "size": f"{seen.size} bytes",
         "sha256": seen.digest,
     }
-    lines = [PageLine(f"{name:8} {one_line(text)}") for name, text in about.items()]
+    lines = _about_lines(about)
     if question.definition:
         what = "The server has changed this tool since it first listed it."
         lines.append(PageLine(what, "yellow"))
     return [*lines, *_argument_lines(question), *_changed(seen)]
+
+
+def _about_lines(about: Mapping[str, str]) -> list[PageLine]:
+    return [PageLine(f"{name:8} {one_line(text)}") for name, text in about.items()]
+
+
+def _definitions_page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
+    """Return the page of the question on the definitions of a server that are held back."""
+    question = seen.question
+    about = {
+        "id": pending.id,
+        "server": question.server,
+        "changes": tool_of(question),
+        "listed": f"for {agent(question.agent_uid)}, first at {moment(pending.asked_at)}",
+        "sha256": seen.digest,
+    }
+    changes = pin_question.changes_in(question)
+    return [*_about_lines(about), PageLine(""), *change_page(changes_text.change_lines(changes))]
+
+
+def change_page(lines: Iterable[ChangeLine]) -> list[PageLine]:
+    """Return changes of definitions as lines of a page."""
+    return [PageLine(line.marked, _CHANGE_STYLES.get(line.of)) for line in lines]
 
 
 def _argument_lines(question: Question) -> list[PageLine]:

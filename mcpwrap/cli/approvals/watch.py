@@ -5,7 +5,7 @@ from typing import NoReturn
 import click
 import msgspec
 
-from mcpwrap.cli.approvals.text import agent, cell, moment, pause, tool_of
+from mcpwrap.cli.approvals.text import agent, cell, expiry, moment, pause, tool_of
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
@@ -55,5 +55,5 @@ def _line_of(one: Pending | Paused) -> str:
     if isinstance(one, Paused):
         return pause(one)
     parts = [moment(one.asked_at), one.id, agent(one.agent_uid), one.server, cell(tool_of(one))]
-    parts += [f"by {cell(one.rule)}", f"expires {moment(one.expires_at)}"]
+    parts += [f"by {cell(one.rule)}" if one.rule else cell(one.message), f"expires {expiry(one)}"]
     return "  ".join(map(one_line, parts))

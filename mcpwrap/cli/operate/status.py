@@ -4,6 +4,7 @@ import os
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.cli.common.server_argument import expect_server
@@ -11,9 +12,12 @@ from mcpwrap.cli.operate import hub_status, run_status
 from mcpwrap.cli.operate.hub_status import HubMemberStatus
 from mcpwrap.cli.operate.run_status import RunsStatus
 from mcpwrap.core.names import account_of
+from mcpwrap.core.pins import pin_question
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import ApprovalConnection
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import hub_members, nft_table, observer, planning, worker
@@ -27,6 +31,7 @@ _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`
 _CLOSED = "closed: `sudo mcpwrap apply`"
 _UNUSABLE = {"no-egress", "failed", "stopped", "missing", *run_status.UNUSABLE}
 _MIB = 1024 * 1024
+_GATE_TIMEOUT_S = 2.0  # the rest is of use without its list
 
 
 class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +60,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     )  # packets refused by the packet rules since these were loaded; null: not root
     http: tuple[HttpStatus, ...] = ()  # one for each agent with a listener
     runs: RunsStatus | None = None  # of a Python server
+    held_back: str = ""  # definitions that wait for a person; "" also if they are not visible
     members: tuple[HubMemberStatus, ...] = ()  # of a hub
 
 
@@ -69,7 +75,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     REFUSED counts the packets that the packet rules refused since they were loaded; only root sees
     it. For agents that use HTTP a second table has the URL of each agent; for Python servers
     another one has their run slots, the runs in them, and the requests that wait. For hubs another
-    one has their members, with the number of tools that each listed last; only root sees it.
+    one has their members, with the number of tools that each listed last; only root sees it. A line
+    below them names each server of which definitions are held back, to approvers and its agents.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     by_name = observer.registry().by_name
@@ -77,19 +84,12 @@ def command(*, name: str | None, as_json: bool) -> int:
     if name is not None:
         expect_server(name, known, "mcpwrap status")
     rows = _with_members(known, list(known) if name is None else [name])
+    is_listening = _gate_listens()
+    held_back = _held_back() if is_listening else {}
     if as_json:
-        print_json(rows)
+        print_json([replace(row, held_back=held_back.get(row.name, "")) for row in rows])
     elif rows:
-        print_table(
-            ["NAME", "UID", "STATE", "SESSIONS", "MEMORY", "REFUSED", "STATUS"],
-            [
-                [r.name, str(r.uid), r.state, str(r.sessions), _memory(r), _refused(r), r.status]
-                for r in rows
-            ],
-        )
-        _print_urls(rows)
-        run_status.print_runs({row.name: row.runs for row in rows if row.runs})
-        hub_status.print_members({row.name: row.members for row in rows if row.members})
+        _print_tables(rows)
     else:
         tty.say("no servers: add one to /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observer.panic()
@@ -98,7 +98,8 @@ def command(*, name: str | None, as_json: bool) -> int:
         tty.warn(f"emergency stop: sessions of {of} are refused until `sudo mcpwrap resume`")
     flaws = _flaws()
     tty.warn_lines(flaws)
-    is_listening = _gate_listens()
+    shown = {row.name for row in rows} | {one.name for row in rows for one in row.members}
+    tty.warn_lines(_held_line(name, held_back[name]) for name in sorted(shown & held_back.keys()))
     if not is_listening:
         tty.warn(_NO_GATE)
     is_good = is_listening and not flaws and all(row.state not in _UNUSABLE for row in rows)
@@ -115,11 +116,23 @@ def _with_members(known: dict[str, Allocation], names: list[str]) -> list[Server
     rows = {row.name: row for row in statuses({n: a for n, a in known.items() if n in needed})}
     states = {row.name: (row.state, row.status) for row in rows.values()}
     return [
-        msgspec.structs.replace(
-            rows[name], members=hub_status.member_statuses(members[name], states)
-        )
+        replace(rows[name], members=hub_status.member_statuses(members[name], states))
         for name in names
     ]
+
+
+def _held_back() -> dict[str, str]:
+    """Return what is held back of each server, as far as this account may see it."""
+    try:
+        with ApprovalConnection(approvals.PATH, _GATE_TIMEOUT_S) as connection:
+            pending = connection.listing().pending
+    except McpwrapError:  # another check reports a gate that does not answer
+        return {}
+    return {one.server: one.target for one in pending if one.method == pin_question.METHOD}
+
+
+def _held_line(name: str, what: str) -> str:
+    return f"definitions of {name!r} are held back ({what}): `mcpwrap tools diff {name}`"
 
 
 def _flaws() -> list[str]:
@@ -133,6 +146,19 @@ def _flaws() -> list[str]:
     except OSError:  # `doctor` reports it to root
         pass
     return planning.vanished()
+
+
+def _print_tables(rows: list[ServerStatus]) -> None:
+    print_table(
+        ["NAME", "UID", "STATE", "SESSIONS", "MEMORY", "REFUSED", "STATUS"],
+        [
+            [r.name, str(r.uid), r.state, str(r.sessions), _memory(r), _refused(r), r.status]
+            for r in rows
+        ],
+    )
+    _print_urls(rows)
+    run_status.print_runs({row.name: row.runs for row in rows if row.runs})
+    hub_status.print_members({row.name: row.members for row in rows if row.members})
 
 
 def _print_urls(rows: list[ServerStatus]) -> None:
@@ -169,8 +195,7 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
         for n, a in known.items()
     ]
     found = [
-        msgspec.structs.replace(each, http=http.get(each.name, ()), runs=runs.get(each.name))
-        for each in found
+        replace(each, http=http.get(each.name, ()), runs=runs.get(each.name)) for each in found
     ]
     refused_runs = run_status.state_by_worker(by_worker)
     return [_with_helpers(each, without_squid.get(each.name, ""), refused_runs) for each in found]
@@ -183,9 +208,9 @@ def _with_helpers(
     if row.state not in {"ready", "running"}:
         return row
     if refused_runs and row.runs and not row.runs.worker:
-        return msgspec.structs.replace(row, state=refused_runs[0], status=refused_runs[1])
+        return replace(row, state=refused_runs[0], status=refused_runs[1])
     if without_squid:
-        return msgspec.structs.replace(row, state="no-egress", status=without_squid)
+        return replace(row, state="no-egress", status=without_squid)
     return row
 
 

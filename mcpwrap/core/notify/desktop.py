@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpwrap.core.notify.drift import DriftItem
+from mcpwrap.core.pins import pin_question
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import Pending
 
@@ -35,12 +36,23 @@ def approval_notification(
     if len(new) > 1:
         return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
     [one] = new
+    if one.method == pin_question.METHOD:
+        return _definitions_notification(one)
     lines = [
         f"{_name(one.server)}: {_name(one.target)}",
         f"requested by an agent of {_name(account)}",
         f"{PAGE}approval/{_name(one.id)}",
     ]
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
+
+
+def _definitions_notification(one: Pending) -> DesktopNotification:
+    lines = [
+        f"{_name(one.server)}: {_name(one.target)}",
+        f"mcpwrap tools diff {_name(one.server)} shows it",
+        f"{PAGE}approval/{_name(one.id)}",
+    ]
+    return DesktopNotification("mcpwrap: tools of a server are held back", "\n".join(lines))
 
 
 def drift_notification(new: Sequence[DriftItem]) -> DesktopNotification:

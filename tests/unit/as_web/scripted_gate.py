@@ -21,7 +21,9 @@ from mcpwrap.core.wire.approval_socket import (
     LoginRequest,
     Paused,
     Pending,
+    PinsRequest,
     RefusedReply,
+    ResetPinsRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -67,8 +69,16 @@ class ScriptedGate:
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
-    def wait(self, id_: str, asked: Question, *, message: str = "deletes rows") -> None:
+    def wait(
+        self,
+        id_: str,
+        asked: Question,
+        *,
+        message: str = "deletes rows",
+        expires_at: float = 1.79e9 + 300,
+    ) -> None:
         """Add a pending call, and notify watching connections."""
+        self._expires_at = expires_at
         self.waiting[id_] = asked
         self._message = message
         self.tell()
@@ -114,6 +124,8 @@ class ScriptedGate:
                     case LoginRequest() as login:
                         self.logins.append(login)
                         connection.send(encode(self._verdict_on(login.password)))
+                    case PinsRequest() | ResetPinsRequest():
+                        raise AssertionError("the page has no use for it")
                     case DecideRequest() as decide:
                         connection.send(encode(self._decide(decide)))
 
@@ -144,7 +156,7 @@ class ScriptedGate:
             id=id_, digest=hashlib.sha256(shown).hexdigest(), size=len(shown),
             agent_uid=asked.agent_uid, server=asked.server, session="s-1", method=asked.method,
             target=asked.target, rule="ask-before-delete", message=self._message,
-            asked_at=1.79e9, expires_at=1.79e9 + 300, times=1, waiting=1, may="proof",
+            asked_at=1.79e9, expires_at=self._expires_at, times=1, waiting=1, may="proof",
         )  # fmt: skip
 
     def _show(self, connection: socket.socket, id_: str) -> None:

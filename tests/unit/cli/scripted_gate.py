@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
+from mcpwrap.core.pins import pin_question, pins_report
+from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
@@ -22,7 +25,10 @@ from mcpwrap.core.wire.approval_socket import (
     ListRequest,
     Paused,
     Pending,
+    PinsReply,
+    PinsRequest,
     RefusedReply,
+    ResetPinsRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -54,6 +60,9 @@ class ScriptedGate:
         self.decided: list[DecideRequest] = []
         self.answer: DoneReply | RefusedReply = DoneReply(text="approved")
         self.paused: list[Paused] = []
+        self.reset: list[str] = []  # servers
+        self.damaged: set[str] = set()
+        self.reports: dict[str, PinsReport] = {}  # by server
         self.hidden: set[str] = set()  # listed, and gone when its document is requested
         self.watched = threading.Event()
         self._pending: dict[str, tuple[Pending, bytes, bytes | None]] = {}
@@ -77,6 +86,7 @@ class ScriptedGate:
         may: May = "yes",
         rule: str = "no-delete",
         message: str = "Think.",
+        expires_at: float = NOW + 300,
     ) -> Pending:
         """Add a pending question, and send the list to the watchers."""
         shown = document.document(asked)
@@ -92,7 +102,7 @@ class ScriptedGate:
             rule=rule,
             message=message,
             asked_at=NOW,
-            expires_at=NOW + 300,
+            expires_at=expires_at,
             times=1,
             waiting=1,
             may=may,
@@ -102,6 +112,16 @@ class ScriptedGate:
             self._pending[id_] = (pending, shown, last)
         self.tell()
         return pending
+
+    def report(self, report: PinsReport, *, may: May = "yes", id_: str = "9c1d") -> PinsReport:
+        """Have a report on the pins of a server, with its question if something is held back."""
+        if report.changes.changes or report.changes.rejected:
+            shown = pin_question.document_of(report.server, 0, report.changes)
+            report = replace(report, question=id_, digest=document.digest(shown), may=may)
+            asked = document.read(shown)
+            self.put(id_, asked, may=may, rule="", message="definitions changed", expires_at=0.0)
+        self.reports[report.server] = report
+        return report
 
     def take(self, id_: str) -> None:
         """Remove a question, and send the list to the watchers."""
@@ -155,6 +175,14 @@ class ScriptedGate:
                 self.watched.set()
             case ShowRequest(id_) if id_ in self._pending.keys() - self.hidden:
                 self._show(connection, id_)
+            case PinsRequest(server) if server in self.damaged:
+                why = "its pins are damaged [E-PINS-DAMAGED]"
+                _send(connection, RefusedReply(code="gone", why=why))
+            case PinsRequest(server) if server in self.reports:
+                self._report(connection, self.reports[server])
+            case ResetPinsRequest(server) if server in self.reports:
+                self.reset.append(server)
+                _send(connection, self.answer)
             case DecideRequest():
                 self.decided.append(asked)
                 _send(connection, self.answer)
@@ -172,6 +200,11 @@ class ScriptedGate:
         packet = approval_socket.encode(DocumentReply(id=id_, digest=pending.digest))
         fd_passing.send(connection, packet, fds)
         fd_passing.close_all(fds)
+
+    def _report(self, connection: socket.socket, report: PinsReport) -> None:
+        fd = memfd.sealed("test", pins_report.encode(report))
+        fd_passing.send(connection, approval_socket.encode(PinsReply(may=report.may)), [fd])
+        fd_passing.close_all([fd])
 
 
 def _send(connection: socket.socket, packet: ToApprover) -> None:

@@ -40,6 +40,8 @@ class ApprovalsView(App[None]):
         Binding("s", "answer('approve', 'session')", "Same this session"),
         Binding("d", "answer('deny', 'once')", "Deny"),
         Binding("x", "answer('deny-and-stop', 'once')", "Deny, stop server"),
+        Binding("a", "decide('approve')", "Accept"),
+        Binding("d", "decide('deny')", "Reject"),
         Binding("p", "read", "Read"),
         Binding("q,ctrl+c", "quit", "Quit"),
     ]
@@ -158,8 +160,15 @@ class ApprovalsView(App[None]):
 
     # ------------------------------------------------------------------ answers
     def check_action(self, action: str, _: tuple[object, ...]) -> bool | None:
-        """Grey out the keys that answer while no question can be answered."""
-        return None if action == "answer" and self._pane.answerable is None else True
+        """Grey out the keys that answer while no question can be answered.
+
+        A request is answered by other keys than a question on definitions.
+        """
+        if action not in {"answer", "decide"}:
+            return True
+        if (action == "decide") != self._pane.is_on_definitions:
+            return False
+        return None if self._pane.answerable is None else True
 
     def on_question_pane_readied(self) -> None:
         """Update the keys in the footer."""
@@ -180,6 +189,10 @@ class ApprovalsView(App[None]):
         if shown is not None and not self._is_answering:
             self._is_answering = True
             self._answer(shown, Verdict(verdict), Scope(scope))
+
+    def action_decide(self, verdict: str) -> None:
+        """Accept or reject the definitions that are shown."""
+        self.action_answer(verdict, Scope.ONCE)
 
     @work
     async def _answer(self, shown: DisplayedQuestion, verdict: Verdict, scope: Scope) -> None:

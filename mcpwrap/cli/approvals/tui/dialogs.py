@@ -16,6 +16,14 @@ from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Scope, Verdict
 
+_VERBS = {
+    Verdict.APPROVE: "Approve",
+    Verdict.DENY: "Deny",
+    Verdict.DENY_AND_STOP: "Deny, and stop the server",
+}
+_REASON = "The reason, for the agent; it may be empty."
+_REASON_FOR_AUDIT = "The reason, for the audit; it may be empty."
+
 
 class PromptScreen(ModalScreen[str | None]):
     """Dialog for one line; Escape returns None."""
@@ -60,26 +68,30 @@ async def decided(
     """
     pending, question = shown.pending, shown.seen.question
     what = f"{cell(question.server)}: {cell(tool_of(question))} ({pending.id})"
-    reason = "" if verdict is Verdict.APPROVE else await _reason(app, verdict, what)
+    verb = _verb(verdict, is_on_definitions=shown.is_on_definitions)
+    prompt = _REASON_FOR_AUDIT if shown.is_on_definitions else _REASON
+    is_approval = verdict is Verdict.APPROVE
+    reason = (
+        "" if is_approval else await app.push_screen_wait(PromptScreen(f"{verb}  {what}", prompt))
+    )
     if reason is None:
         return None
     answer = OperatorDecision(verdict, scope, reason=reason)
-    decide = answer.decide(pending, shown.seen.digest, Channel.TERMINAL)
-    return await _proven(app, decide, what) if pending.may == "proof" else decide
+    decide = answer.decide(pending.id, shown.seen.digest, Channel.TERMINAL)
+    return await _proven(app, decide, f"{verb}  {what}") if pending.may == "proof" else decide
 
 
-async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
-    title = "Deny" if verdict is Verdict.DENY else "Deny, and stop the server"
-    prompt = "The reason, for the agent; it may be empty."
-    return await app.push_screen_wait(PromptScreen(f"{title}  {what}", prompt))
+def _verb(verdict: Verdict, *, is_on_definitions: bool) -> str:
+    if is_on_definitions:
+        return "Accept" if verdict is Verdict.APPROVE else "Reject"
+    return _VERBS[verdict]
 
 
 async def _proven(app: App[None], decide: DecideRequest, what: str) -> DecideRequest | None:
     user = agent(os.getuid())
     whose = one_line(user)
     prompt = f"Approval password of {whose}; leave it empty for polkit on your desktop."
-    ask = PromptScreen(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
-    password = await app.push_screen_wait(ask)
+    password = await app.push_screen_wait(PromptScreen(what, prompt, is_hidden=True))
     if password is None:
         return None
     return with_password(decide, user, password) if password else with_polkit(decide)

@@ -10,6 +10,7 @@ from textual.timer import Timer
 from textual.widgets import RichLog
 
 from mcpwrap.cli.approvals.text import PageLine, folded, page
+from mcpwrap.core.pins import pin_question
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.gate_client.approvals import QuestionDetails
 
@@ -19,6 +20,11 @@ class DisplayedQuestion(Struct, frozen=True):
 
     pending: Pending
     seen: QuestionDetails
+
+    @property
+    def is_on_definitions(self) -> bool:
+        """Return whether it is on definitions that are held back, and not on a request."""
+        return self.seen.question.method == pin_question.METHOD
 
 
 class QuestionPane(RichLog):
@@ -44,6 +50,11 @@ class QuestionPane(RichLog):
     def answerable(self) -> DisplayedQuestion | None:
         """Return the question that can be answered now, or None."""
         return self.shown if self._is_ready else None
+
+    @property
+    def is_on_definitions(self) -> bool:
+        """Return whether the question is on definitions that are held back."""
+        return self.shown is not None and self.shown.is_on_definitions
 
     def show_question(self, shown: DisplayedQuestion) -> None:
         """Show a question, which can be answered after the pause."""

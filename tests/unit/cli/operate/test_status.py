@@ -1,5 +1,6 @@
-"""`mcpwrap status`: a policy that the caller may not read, and the fix for a closed socket."""
+"""`mcpwrap status`: what it reports beside the servers' states, and the fix for a closed socket."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli.operate import status
+from mcpwrap.cli.operate.hub_status import HubMemberStatus
+from mcpwrap.cli.operate.status import ServerStatus
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import observer, planning, policy_files
+from mcpwrap.plan.registry import Allocation, Registry
+from tests.unit.cli.scripted_gate import ScriptedGate, question
 from tests.unit.plain_account import without_root
 
 
@@ -69,3 +75,58 @@ def test_a_socket_that_panic_has_closed_is_opened_by_resume(
     # The twin: a socket that `apply` has opened meanwhile.
     found = status._state("git", {"ActiveState": "active"}, {"ActiveState": "inactive"})
     assert found == ("ready", "starts on first use")
+
+
+def _question_on(server: str) -> Question:
+    return Question(
+        agent_uid=0,
+        server=server,
+        method="pins",
+        target="1 new",
+        definition="",
+        params={},
+        policy="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("git", ["definitions of 'git' are held back (1 new): `mcpwrap tools diff git`"]),
+        ("sqlite", []),  # a call waits for approval, and no definition
+        ("tools", ["definitions of 'git' are held back (1 new): `mcpwrap tools diff git`"]),
+    ],
+)
+def test_a_server_whose_tools_are_hidden_is_named(
+    gate: ScriptedGate,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    lines: list[str],
+) -> None:
+    gate.put("1", question(x=1))
+    gate.put("2", _question_on("git"))
+    gate.put("3", _question_on("other"))
+    registry = Registry(by_name=dict.fromkeys(("git", "sqlite", "tools"), Allocation(uid=1)))
+    monkeypatch.setattr(observer, "registry", lambda: registry)
+    monkeypatch.setattr(observer, "server_names", lambda: list(registry.by_name))
+    monkeypatch.setattr(observer, "panic", Panic)
+    monkeypatch.setattr(status, "_flaws", list)
+    monkeypatch.setattr(status, "_gate_listens", lambda: True)
+    monkeypatch.setattr(status, "_with_members", lambda _, names: [_row(one) for one in names])
+    assert status.command.main([name], standalone_mode=False) == 0
+    assert capsys.readouterr().err.splitlines() == lines
+    assert status.command.main([name, "--json"], standalone_mode=False) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["held_back"] == ("1 new" if name == "git" else "")
+    gate.hang_up()
+    assert status.command.main([name], standalone_mode=False) == 0
+    assert capsys.readouterr().err == ""
+
+
+def _row(name: str) -> ServerStatus:
+    member = HubMemberStatus(name="git", namespace="git", state="ready", status="", tools=None)
+    return ServerStatus(
+        name=name, account=f"mcpw-{name}", uid=1, state="ready", status="", sessions=0,
+        memory_bytes=None, refused=None, members=(member,) if name == "tools" else (),
+    )  # fmt: skip

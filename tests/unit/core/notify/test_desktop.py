@@ -36,6 +36,17 @@ def test_one_request_is_named_with_a_link_to_it() -> None:
     )
 
 
+def test_held_definitions_are_named_with_the_command_that_shows_them() -> None:
+    held = msgspec.structs.replace(ONE, server="github", method="pins", target="1 new, 2 changed")
+    assert approval_notification([held], 1, "alice") == (
+        "mcpwrap: tools of a server are held back",
+        (
+            "github: 1 new, 2 changed\nmcpwrap tools diff github shows it\n"
+            "http://127.0.0.1:52080/approval/k3b7"
+        ),
+    )
+
+
 def test_several_are_one_notification() -> None:
     assert approval_notification([ONE] * 3, 5, "alice") == (
         "mcpwrap",

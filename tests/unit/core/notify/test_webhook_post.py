@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.notify.webhook_post import (
     MAX_NAME_CHARS,
@@ -18,8 +19,11 @@ from mcpwrap.core.notify.webhook_post import (
     posted,
     signature,
 )
+from mcpwrap.core.pins.definitions import Finding
+from mcpwrap.core.pins.pin_question import document_of, held_changes
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
+from tests.unit.core.pins.pin_book import PinBook, tool_definition
 
 MANUAL = Path(__file__).parents[4] / "docs/mcpwrap.8.rst"
 KEY = "0123456789abcdef0123456789abcdef"
@@ -106,6 +110,37 @@ def test_names_are_cut_and_equal_ones_counted() -> None:
 def test_a_uri_has_no_query() -> None:
     pending = msgspec.structs.replace(PENDING, target="https://me:pw@x.example/a?token=hunter2#b")
     assert told({}, pending).target == "https://x.example/a"
+
+
+def test_held_definitions_are_named_without_their_texts() -> None:
+    book = PinBook()
+    book.show("1-1", tool_definition("add", "hunter2"), version="1.2.0")
+    names = [f"new{number:03}" for number in range(MAX_NAMES + 7)]
+    new = [tool_definition(name, "hunter2") for name in names]
+    book.show("1-2", tool_definition("add", "hunter3"), *new, version="1.3.0")
+    found = Finding("model-instruction", "description", "hunter2", "hunter2")
+    changes = held_changes(book.pins, book.held.held, lambda _: (found,))
+    question = document.read(document_of("github", 1000, changes))
+    pending = msgspec.structs.replace(
+        PENDING, method="pins", target=question.target, expires_at=0.0
+    )
+    text = msgspec.json.encode(posted(pending, question, account="alice", machine="build7"))
+    body = msgspec.json.decode(text)
+    assert body["target"] == "57 new, 1 changed: 1.2.0 -> 1.3.0"
+    assert (body["expires_at"], body["arguments"]) == ("", {})
+    assert body["definitions"][0] == {
+        "kind": "tool",
+        "name": "new000",
+        "change": "added",
+        "findings": ["model-instruction"],
+    }
+    assert len(body["definitions"]) == MAX_NAMES
+    assert body["definitions_left_out"] == 8
+    assert b"hunter" not in text
+
+
+def test_a_request_has_no_definitions() -> None:
+    assert b"definitions" not in msgspec.json.encode(told({"name": "t", "arguments": {}}))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from mcpwrap.cli.approvals.text import ON
 from mcpwrap.cli.approvals.tui.app import ApprovalsView
 from mcpwrap.cli.approvals.tui.question_pane import QuestionPane
 from mcpwrap.core.approval.document import digest, document
+from mcpwrap.core.pins.pin_question import held_changes
+from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.wire.approval_socket import (
     Channel,
     DecideRequest,
@@ -23,6 +25,7 @@ from mcpwrap.core.wire.approval_socket import (
 )
 from tests.shared import pace
 from tests.unit.cli.scripted_gate import ScriptedGate, question
+from tests.unit.core.pins.pin_book import PinBook, tool_definition
 
 DELETE = question(query="DELETE FROM t")
 DROP = question(query="DROP TABLE t")
@@ -239,3 +242,56 @@ def test_a_request_that_is_gone_before_it_was_read_is_an_error(gate: ScriptedGat
 
     drive(story)
     assert gate.decided == []
+
+
+def test_held_definitions_are_accepted_and_rejected_by_keys(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.report(held_report())
+        await view.answerable('new: tool "add"')
+        assert '+   "description": "Adds all."' in view.page
+        for key in "msx":  # they are for requests
+            await view.press(key)
+        assert gate.decided == []
+        await view.press("a")
+        await view.until(lambda: len(gate.decided) == 1)
+        await view.press("d")
+        await view.until(lambda: view.app.screen.query(Input))
+        assert "Reject  github: definitions: 1 new (9c1d)" in screen_text(view)
+        await view.press(*"no", "enter")
+        await view.until(lambda: len(gate.decided) == 2)
+
+    drive(story)
+    assert [(one.verdict, one.scope, one.reason) for one in gate.decided] == [
+        (Verdict.APPROVE, Scope.ONCE, b""),
+        (Verdict.DENY, Scope.ONCE, b"no"),
+    ]
+
+
+def test_the_keys_of_definitions_are_not_those_of_a_request(gate: ScriptedGate) -> None:
+    def shown(view: Driver) -> set[str]:
+        return {one.binding.description for one in view.app.active_bindings.values()}
+
+    async def story(view: Driver) -> None:
+        gate.report(held_report())
+        await view.answerable("add")
+        assert {"Accept", "Reject"} <= shown(view)
+        assert shown(view).isdisjoint({"Approve once", "Deny", "Same for 10 min"})
+        gate.take("9c1d")
+        gate.put("7f3a", DELETE)
+        await view.answerable("DELETE")
+        assert {"Approve once", "Deny"} <= shown(view)
+        assert shown(view).isdisjoint({"Accept", "Reject"})
+
+    drive(story)
+
+
+def held_report() -> PinsReport:
+    """Return the report on a server with one new tool."""
+    book = PinBook(is_strict=True)
+    book.show("1-1", tool_definition("add", "Adds all."))
+    changes = held_changes(book.pins, book.held.held, lambda _: ())
+    return PinsReport(server="github", mode="strict", held=book.held.held, changes=changes)
+
+
+def screen_text(view: Driver) -> str:
+    return "\n".join(str(one.render()) for one in view.app.screen.query(Static))
