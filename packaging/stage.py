@@ -42,6 +42,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
     f"{LIB}/mcpwrap-python": "mcpwrap.as_python.main",
     f"{LIB}/mcpwrap-hub": "mcpwrap.as_hub.main",
+    f"{LIB}/mcpwrap-next": "mcpwrap.as_wrapper.next_version.main",
 }
 # Programs that start for each run of code: -S, because site-packages takes longer than the rest.
 QUICK_PROGRAMS = {f"{LIB}/mcpwrap-job": "mcpwrap.as_job.main"}

@@ -1,12 +1,14 @@
-"""Program `mcpwrap-root`: `apply`, `accept`, `secret`, `worker`, `passwd`, `panic`, `resume`.
+"""Program `mcpwrap-root`: the verbs of `mcpwrap` that need root.
 
-The operator's command executes it as root. It reads root's files, acts, and exits.
+They are `apply`, `accept`, `secret`, `worker`, `next`, `passwd`, `panic` and `resume`. The
+operator's command executes it as root. It reads root's files, acts, and exits.
 """
 
 import os
+import signal
 import sys
 
-from mcpwrap.as_root import approver_passwords, panic
+from mcpwrap.as_root import approver_passwords, next_version, panic
 from mcpwrap.as_root.apply import accept, apply, worker_listener
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
@@ -38,6 +40,8 @@ def _run(argv: list[str]) -> int:
             return _passwd(rest)
         case ["accept", *rest]:
             return _accept(rest)
+        case ["next", *rest]:
+            return _next(rest)
         case _:
             # Before the lock: a person who types a value takes time.
             given = command.value_from(command.read_all()) if _reads_input(argv) else ""
@@ -82,6 +86,21 @@ def _accept(argv: list[str]) -> int:
             accept.accept(digest, path, by=by)
         case _:
             return _misused()
+    return EXIT_OK
+
+
+def _next(argv: list[str]) -> int:
+    prctl.end_with_parent(signal.SIGTERM)  # the command that awaits the answer
+    match argv:
+        case ["--with-secrets", name, _, *_]:
+            text = next_version.answer(name, argv[2:], with_secrets=True)
+        case [name, _, *_]:
+            text = next_version.answer(name, argv[1:], with_secrets=False)
+        case _:
+            return _misused()
+    left = memoryview(text)
+    while left:
+        left = left[os.write(1, left) :]  # bytes for a pipe, and not a text for a terminal
     return EXIT_OK
 
 

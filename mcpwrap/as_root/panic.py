@@ -17,7 +17,7 @@ from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.machine import observer, worker
-from mcpwrap.plan import paths
+from mcpwrap.plan import next_version, paths
 
 # Irreversibly, as in mcpwrap-watch: a retry of an agent would cancel the stop job.
 _STOP = (SYSTEMCTL, "stop", "--job-mode=replace-irreversibly", "--")
@@ -25,6 +25,8 @@ _ALL = (
     "mcpwrap@*.socket", "mcpwrap@*.service",
     # The runs of this machine's sessions end with these; those of other machines would not.
     "mcpwrap-worker.*", "mcpwrap-job@*.socket", "mcpwrap-job@*.service",
+    # Nothing is lost: a person can look at the version again.
+    next_version.UNIT,
 )  # fmt: skip
 
 
@@ -85,6 +87,21 @@ def end(names: list[str]) -> None:
     sockets += [] if names else _sockets_of_runs()
     if sockets:
         run(SYSTEMCTL, "start", "--", *sockets)
+
+
+def expect_not_stopped(name: str) -> None:
+    """Refuse a server that is stopped.
+
+    Raises:
+        McpwrapError: it is, until the stop is lifted.
+    """
+    if any(_read(path).stops(name) for path in (paths.PANIC_NOW, paths.PANIC)):
+        raise McpwrapError(
+            "it is stopped in an emergency",
+            where=f"server {name}",
+            fix="`sudo mcpwrap resume`",
+            code="E-SESSION-PANIC",
+        )
 
 
 def _sockets_of_runs() -> list[str]:
@@ -150,7 +167,7 @@ def _order_now(names: list[str]) -> None:
 def _stop(names: list[str]) -> None:
     """Stop the named servers; without names all loaded units, whether in the registry or not."""
     units = [unit for name in names for unit in _units(name)]
-    run(*_STOP, *(units or _ALL))
+    run(*_STOP, *([*units, next_version.UNIT] if units else _ALL))
 
 
 def _save_on_disk(names: list[str]) -> None:

@@ -69,12 +69,10 @@ def _secrets(spec: ServerSpec, environ: Mapping[str, str]) -> SecretSource | Non
 
 def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> WrapperContext:
     """Move into a cgroup leaf, which leaves the tree to the sessions; return the context."""
-    tree = cgroup.own()
-    leaf = cgroup.Leaf(tree, "supervisor")
-    leaf.make()
-    leaf.enter()
-    limits = cgroup.CgroupLimits(
-        memory_bytes=spec.memory_bytes, tasks=spec.tasks, cpu_percent=spec.cpu_percent
+    tree, limits = cgroup.split_off_supervisor(
+        cgroup.CgroupLimits(
+            memory_bytes=spec.memory_bytes, tasks=spec.tasks, cpu_percent=spec.cpu_percent
+        )
     )
     return WrapperContext(
         spec=spec,
@@ -84,7 +82,7 @@ def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> Wrap
         state=Path(environ["STATE_DIRECTORY"]) if spec.state else None,
         logins=Path(environ["STATE_DIRECTORY"]) if spec.has_oauth() else None,
         tree=tree,
-        limits=limits if cgroup.delegate(tree) else None,
+        limits=limits,
         view=WorkspaceMounts(spec.workspaces) if spec.workspaces else None,
         lasting=tuple(_persistent(spec, environ)),
     )

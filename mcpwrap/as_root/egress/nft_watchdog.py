@@ -39,6 +39,7 @@ _ALL = (
     "mcpwrap-http@*.socket",
     "mcpwrap-http@*.service",
     "mcpwrap@*.service",
+    "mcpwrap-next.service",
     "mcpwrap-squid-*@*.service",
     "mcpwrap-front.service",
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from mcpwrap.as_root import server_descriptor
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.as_root.secrets import store
 from mcpwrap.core.names import OAUTH_KEY, account_of, is_server_name
@@ -27,7 +28,7 @@ from mcpwrap.core.secrets.at_rest import Label
 from mcpwrap.core.secrets.capability import Capability, Randomness
 from mcpwrap.core.wire.execution.execute_api import TOKEN
 from mcpwrap.core.wire.secret_index import SecretVersion
-from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
+from mcpwrap.core.wire.server_files import ServerSpec
 from mcpwrap.errors import (
     EXIT_FAILED,
     EXIT_OK,
@@ -72,7 +73,7 @@ def _do_as_asked(argv: list[str]) -> int:
 def start(name: str, invocation_id: str) -> int:
     """Mint. If that fails, the capability has the reason, which the wrapper sends to its agents."""
     try:
-        spec = _spec(name)
+        spec = server_descriptor.read(name)
         if spec.has_oauth():
             with nothing_changed():
                 ensure_key(name, OAUTH_KEY)
@@ -96,7 +97,7 @@ def reload(name: str) -> int:
     """Seal the present secrets for the capability of the running wrapper."""
     try:
         held = _capability_of_wrapper(name)
-        spec = _spec(name)
+        spec = server_descriptor.read(name)
         secret_by_key = store.take(name, spec.secrets)
         _write_bundle(held, secret_by_key)
         if _has_local_worker(spec):
@@ -152,18 +153,6 @@ def token_hash_file(pool: str, token: str) -> NewFile:
     """
     digest = hashlib.sha256(token.encode()).hexdigest()
     return NewFile(path=paths.worker_token(pool), text=f"{digest}\n")
-
-
-def _spec(name: str) -> ServerSpec:
-    try:
-        return decode_spec(root_files.read_roots_own(paths.spec(name)))
-    except (FileNotFoundError, msgspec.MsgspecError) as error:
-        raise McpwrapError(
-            f"cannot read its server descriptor: {error}",
-            where=f"server {name}",
-            fix="`mcpwrap apply`",
-            code="E-WRAPPER-DESCRIPTOR",
-        ) from error
 
 
 def _reason(error: McpwrapError) -> str:

@@ -16,20 +16,18 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import msgspec
-
+from mcpwrap.as_root import server_descriptor
 from mcpwrap.as_root.workspaces import idmapped_folder
 from mcpwrap.as_root.workspaces.idmapped_folder import IdmappedMount
 from mcpwrap.core.mount_layout import REPORT, MountKind, WorkspaceMount, is_below, layers, linked
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
-from mcpwrap.core.wire.server_files import Workspaces, decode_spec
+from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, root_files, tty
 from mcpwrap.linux.mount import mount_api
 from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.linux.systemd.stderr_log import log_line
-from mcpwrap.plan import paths
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs its parents made
 _MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # of all held names in all workspaces together
@@ -88,22 +86,13 @@ def show(name: str, pid: int) -> int:
 
 def _wanted(name: str) -> tuple[Workspaces, int]:
     """Return the workspaces of the server, and its UID."""
-    where, fix = f"server {name}", "`mcpwrap apply`"
     uid = accounts.uid_of(account_of(name))
-    try:
-        workspaces = decode_spec(root_files.read_roots_own(paths.spec(name))).workspaces
-    except (FileNotFoundError, msgspec.MsgspecError) as error:
-        raise McpwrapError(
-            f"cannot read its server descriptor: {error}",
-            where=where,
-            fix=fix,
-            code="E-WRAPPER-DESCRIPTOR",
-        ) from error
+    workspaces = server_descriptor.read(name).workspaces
     if uid is None or workspaces is None:
         raise McpwrapError(
             "it has no account, or no workspace",
-            where=where,
-            fix=fix,
+            where=f"server {name}",
+            fix="`mcpwrap apply`",
             code="E-WRAPPER-DESCRIPTOR",
         )
     return workspaces, uid

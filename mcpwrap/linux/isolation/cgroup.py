@@ -62,6 +62,21 @@ def delegate(tree: Path) -> bool:
     return False
 
 
+def split_off_supervisor(limits: CgroupLimits) -> tuple[Path, CgroupLimits | None]:
+    """Move this process into a leaf of its cgroup, which leaves the tree to the sessions.
+
+    Return the tree, and the limits if they can be enforced there.
+
+    Raises:
+        OSError: the cgroup is not delegated to this account.
+    """
+    tree = own()
+    leaf = Leaf(tree, "supervisor")
+    leaf.make()
+    leaf.enter()
+    return tree, limits if delegate(tree) else None
+
+
 def kills_for_memory() -> int:
     """Return the number of out-of-memory kills in the whole unit."""
     for pattern, root, name in (

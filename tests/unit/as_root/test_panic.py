@@ -60,9 +60,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 ALL = (
     "stop --job-mode=replace-irreversibly -- mcpwrap@*.socket mcpwrap@*.service mcpwrap-worker.* "
-    "mcpwrap-job@*.socket mcpwrap-job@*.service"
+    "mcpwrap-job@*.socket mcpwrap-job@*.service mcpwrap-next.service"
 )
-ONE = "stop --job-mode=replace-irreversibly -- mcpwrap@git.socket mcpwrap@git.service"
+ONE = (
+    "stop --job-mode=replace-irreversibly -- mcpwrap@git.socket mcpwrap@git.service "
+    "mcpwrap-next.service"
+)
 
 
 def test_all_is_stopped_and_stays_so(machine: Machine) -> None:
