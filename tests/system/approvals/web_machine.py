@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
+from tests.system.pins.machines import PAGE_SERVER, a_server
 from tests.system.support.servers import SQLITE_SERVER
 
 PASSWORD = "correct horse battery staple"
@@ -29,7 +30,7 @@ def asking_machine(suite: str) -> Iterator[Machine]:
             "useradd -m -s /bin/bash -G mcpwrap-approvers carol"
         )
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
-        machine.configure(SQLITE_SERVER)
+        machine.configure(SQLITE_SERVER + a_server(PAGE_SERVER))
         machine.apply()
         for name in ("alice", "bob", "carol"):
             machine.as_root(f"mcpwrap approvals passwd --stdin {name}", stdin=f"{PASSWORD}\n")

@@ -77,14 +77,16 @@ class Machine:
         """Run a shell command as this account, in its home, with its groups."""
         return self._run(["sh", "-c", command], user=user, stdin=stdin, status=status)
 
-    def typed(self, command: str, answers: list[tuple[str, str]]) -> tuple[int, str]:
-        """Run a shell command at a terminal of alice's; return its status, and its output.
+    def typed(
+        self, command: str, answers: list[tuple[str, str]], *, user: str = "alice"
+    ) -> tuple[int, str]:
+        """Run a shell command at a terminal of a person's; return its status, and its output.
 
         Of each pair of `answers` the first is a pattern, after which the second is typed.
         """
         asked = json.dumps({"argv": ["bash", "-c", command], "answers": answers})
         argv = ["/usr/bin/python3", "-c", Path(typist.__file__).read_text(), asked]
-        done = self._run(argv, user="alice", stdin="", status=0)
+        done = self._run(argv, user=user, stdin="", status=0)
         status, shown = json.loads(done.out)
         return status, shown
 

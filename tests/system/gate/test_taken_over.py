@@ -122,8 +122,9 @@ if self._about.server == "probe":
 
 def test_a_policy_that_was_handed_out_cannot_be_changed(machine: Machine) -> None:
     """It has a descriptor of it for a moment: sealed, and of its own server only."""
-    take = "        self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))\n"
-    said = f"        {run(CODE + 'change_a_policy(fds[0])', fds='fds')}\n"
+    at = " " * 16
+    take = f"{at}self._update = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))\n"
+    said = f"{at}{run(CODE + 'change_a_policy(fds[0])', fds='fds')}\n"
     with machine.patched("as_gate/session/monitor_client", take, said + take):
         with machine.session("probe") as session:
             assert session.evaluate("result = 1") == 1

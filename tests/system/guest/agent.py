@@ -226,3 +226,42 @@ async def held_tour(values: dict[str, Any]) -> dict[str, Any]:
         for _ in range(values.get("again", 0)):
             await ask()
     return {"early": early, "answers": answers, "words": words}
+
+
+async def change_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """List the tools and call one; then again when the server has told that the list changed."""
+    import time
+    from contextlib import AsyncExitStack
+
+    import anyio
+    from mcp import Client
+
+    changed = anyio.Event()
+    looks: list[Any] = []
+
+    async def hear(message: Any) -> None:
+        if "ToolListChanged" in type(getattr(message, "root", message)).__name__:
+            changed.set()
+
+    mode = values["mode"]
+    async with Client(transport(values, sys.stderr), mode=mode, message_handler=hear) as client:
+
+        async def look() -> None:
+            page = await client.list_tools()
+            names = [tool.name for tool in page.tools]
+            while page.next_cursor:
+                page = await client.list_tools(cursor=page.next_cursor)
+                names += [tool.name for tool in page.tools]
+            looks.append([names, text_of(await client.call_tool(values["tool"], {}))])
+
+        async with AsyncExitStack() as stack:
+            await_change = changed.wait
+            if mode != "legacy":
+                events = await stack.enter_async_context(client.listen(tools_list_changed=True))
+                await_change = aiter(events).__anext__
+            await look()
+            await anyio.Path(values["sign"]).touch()
+            await await_change()
+            told_at = time.time()
+            await look()
+    return {"looks": looks, "told_at": told_at}

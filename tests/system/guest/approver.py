@@ -36,6 +36,21 @@ def await_none() -> list[Pending]:
         return []
 
 
+def await_pins(server: str, target: str = "") -> Pending:
+    """Wait until the definitions of a server wait for a person; return the question on them.
+
+    `target` is how what it asks about begins.
+    """
+    with ApprovalConnection() as door:
+        listing = door.watch()
+        while True:
+            for one in listing.pending:
+                is_it = (one.method, one.server) == ("pins", server)
+                if is_it and one.target.startswith(target):
+                    return one
+            listing = door.next_listing()
+
+
 def listed() -> Any:
     """Return the pending approvals, and the paused accounts."""
     with ApprovalConnection() as door:
@@ -77,7 +92,8 @@ def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) 
 
 
 STEPS: dict[str, Callable[..., Any]] = {
-    step.__name__: step for step in (await_pending, await_none, listed, shown, decide, answer_next)
+    step.__name__: step
+    for step in (await_pending, await_none, await_pins, listed, shown, decide, answer_next)
 }
 
 

@@ -113,6 +113,7 @@ class Page:
 
 
 PAGES = {
+    "accept-changed-tools.md": Page(),
     "add-a-server.md": Page(is_fast=True),
     "allow-hosts.md": Page(),
     "approve-calls.md": Page(),

@@ -237,9 +237,18 @@ def values_of(internet: Internet, header: str) -> list[list[str]]:
 
 
 @contextmanager
-def far_server(machine: Machine, internet: Internet, token: str = TOKEN) -> Iterator[None]:
-    """Serve by the official library on the internet, for any client with the token."""
+def far_server(
+    machine: Machine,
+    internet: Internet,
+    token: str = TOKEN,
+    changes: dict[str, Json] | None = None,
+) -> Iterator[None]:
+    """Serve by the official library on the internet, for any client with the token.
+
+    `changes` are of definitions of tools, by their names.
+    """
     argv = [*SDK_SERVER, str(internet_map.MCP_PORT), internet_map.MCP, token]
+    argv.append(json.dumps(changes or {}))
     process = internet.start(argv, {"PYTHONPATH": BED_AT})
     try:
         await_answer(machine, FAR)

@@ -19,6 +19,7 @@ DEFINITIONS = "/var/lib/mcpwrap/definitions"
 PEOPLE = 'agents = ["alice", "bob"]'
 BOTH = f"{PEOPLE}\nshared = true"
 ALICE = 'agents = ["alice"]'
+UNPINNED = 'pins = "off"'  # of members whose tools stories change; pins have their own stories
 SECRET = "a-canary-of-beta"
 
 
@@ -56,7 +57,7 @@ SERVERS = (
     a_member("alpha", more='inherits_any = ["PROJECT"]')
     + a_member("beta", "--era", "legacy", env=', TOKEN = "${TOKEN}"')
     + a_member("gamma", "--era", "modern", ours=ALICE)
-    + a_member("fickle")
+    + a_member("fickle", ours=f"{BOTH}\n{UNPINNED}")
     + a_member("dead", "--start", "dead")
     + a_member("outside")  # alice may use it, and the hub may not
     + a_hub(

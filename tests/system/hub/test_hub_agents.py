@@ -51,7 +51,8 @@ def with_agents(suite: str) -> Iterator[Connected]:
     """Boot a machine with the agents, and the hub of real servers."""
     with installed.agents_machine(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
-        more = a_member("fickle", ours=ALICE) + a_hub(("fickle",), name=CHANGING, ours=ALICE)
+        fickle = a_member("fickle", ours=f"{ALICE}\n{machines.UNPINNED}")
+        more = fickle + a_hub(("fickle",), name=CHANGING, ours=ALICE)
         with real_servers.connected(machine, more) as found:
             with opened(machine) as session:
                 names = [f"{member}__{next(iter(calls))}" for member, (calls, _) in MEMBERS.items()]
@@ -79,7 +80,7 @@ def test_an_agent_calls_the_tools_of_all_members(machine: Machine, agent: str) -
         assert text in found["last"]
 
 
-# The change is told two seconds after it was made, while the next call lasts.
+# The agent is notified of the change while the next call lasts.
 CHANGES: list[list[tuple[str, Any]]] = [
     [("fickle__change", {"what": "tools"})],
     [("fickle__progress", {"steps": 1, "pause_s": 6})],

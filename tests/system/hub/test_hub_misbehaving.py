@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ START_S = 5  # of the slow ones
 FIRST_LIST_S = 2.0  # promised where nothing is known
 OVERHEAD_S = 0.5  # of the session that opens meanwhile
 SERVERS = (
-    a_member("bad", ours=ALICE)
+    a_member("bad", ours=f"{ALICE}\n{machines.UNPINNED}")
     + a_member("good", ours=ALICE)
     + a_hub(("bad", "good"), ours=ALICE)
     + a_hub(("bad", "good"), name=PLAIN, ours=ALICE, settings={"bad": 'namespace = ""'})
@@ -124,16 +125,16 @@ def test_of_twelve_members_the_ready_ones_are_listed_first(machine: Machine) -> 
     # The promise is about servers, not about twelve wrappers that start at once.
     machine.as_root(f"systemctl start {' '.join(f'mcpwrap@{n}' for n in (*QUICK, *SLOW, *DEAD))}")
     every_tool = len((*SLOW, *QUICK)) * 12 + 1
+    quick = {f"{name}__echo" for name in QUICK}
     found: dict[str, Any] = {}
 
     def seconds_to_first_list() -> float:
         machines.forget(machine)
         found.update(agent(machine, "first_list", TWELVE, every_tool))
-        return float(found["first_s"])
+        return float(found["first_s"]) if quick <= set(found["first"]) else inf
 
     bound_s = FIRST_LIST_S + OVERHEAD_S
     assert pace.best(seconds_to_first_list, bound_s) < pace.promised(bound_s)
-    assert {f"{name}__echo" for name in QUICK} <= set(found["first"])
     assert not [name for name in found["first"] if name.startswith("slow")]
     assert {f"{name}__echo" for name in (*QUICK, *SLOW)} <= set(found["all"])
     # Side by side: one after another, the four slow ones take 20 s.

@@ -12,6 +12,10 @@ THREE_SERVERS = f"""
 command = "/usr/bin/node"
 args = ["{NODE_MODULES}/server-everything/dist/index.js"]
 
+# It lists other tools to a client with other capabilities, and these stories have many clients.
+[mcp_servers.everything.mcpwrap]
+pins = "off"
+
 [mcp_servers.memory]
 command = "/usr/bin/node"
 args = ["{NODE_MODULES}/server-memory/dist/index.js"]

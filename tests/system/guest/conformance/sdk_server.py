@@ -1,7 +1,7 @@
 """The suite's server on the official library, over Streamable HTTP: a remote server.
 
-Runs where that library is. Its arguments: a port of 127.0.0.1, its host name from outside, and the
-token that each request must carry; empty for none.
+Runs where that library is. Its arguments: a port of 127.0.0.1, its host name from outside, the
+token that each request must carry, empty for none, and changes of its tools, by name, as JSON.
 """
 
 import hmac
@@ -247,10 +247,11 @@ async def complete(_ctx: Any, _: Any) -> Json:
     return IN_BOTH["completion/complete"]
 
 
-def make_server() -> Server:
+def make_server(changes: Json) -> Server:
     """Return the server, of both eras."""
     tools = [*TOOLS["tools/list"]["tools"], said.tool("test_reconnection")]
     tools += [{"name": name, **tool} for name, tool in MORE_TOOLS.items()]
+    tools = [{**tool, **changes.get(tool["name"], {})} for tool in tools]
     templates = always(IN_BOTH["resources/templates/list"])
     return Server(
         INFO["name"],
@@ -287,11 +288,11 @@ def guarded(app: Asgi, token: str) -> Asgi:
 
 
 def main(arguments: Sequence[str]) -> None:
-    port, name, token = arguments
+    port, name, token, changes = arguments
     hosts = [*(f"{host}:*" for host in LOCAL), name]
     origins = [*(f"http://{host}:*" for host in LOCAL), f"https://{name}"]
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-    app = make_server().streamable_http_app(
+    app = make_server(json.loads(changes)).streamable_http_app(
         event_store=Events(), retry_interval=RETRY_MS, transport_security=security
     )
     app = guarded(app, token) if token else app

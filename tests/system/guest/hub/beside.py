@@ -187,6 +187,22 @@ def cut(hub: str, member: str, ways: list[str], within_s: float) -> int:
     return len(ways)
 
 
+def lists_in_turns_ms(servers: list[str], wanted: int, rounds: int) -> dict[str, list[float]]:
+    """List all tools of each server in turns, in one session each; return the times by server."""
+    agents = {server: Agent(["mcpwrap-connect", server], LISTED_S) for server in servers}
+    for server, agent in agents.items():
+        assert len(agent.tools()) == wanted, server  # not timed: this may be their first use
+    times_ms: dict[str, list[float]] = {server: [] for server in servers}
+    for number in range(rounds):
+        for server in servers[:: -1 if number % 2 else 1]:
+            since_s = time.monotonic()
+            agents[server].tools()
+            times_ms[server].append((time.monotonic() - since_s) * 1e3)
+    for agent in agents.values():
+        agent.close()
+    return times_ms
+
+
 def lists_ms(server: str, wanted: int, sessions: int) -> dict[str, list[float]]:
     """List all tools, at least so many, in this many sessions; return the times of both lists."""
     times_ms: dict[str, list[float]] = {"first": [], "next": []}

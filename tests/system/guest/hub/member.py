@@ -1,7 +1,8 @@
 """Member of a hub: every feature of both eras, and faults on demand. Runs inside, as the server.
 
 Arguments: its name; `--era legacy`, `modern` or `both`; `--start dead`, or the seconds that its
-start takes; `--tools N` more tools. A fault begins when its tool `fault` is called.
+start takes; `--tools N` more tools; `--page N` entries in a page of a list; `--definitions FILE`
+for `written_lists.py`. A fault begins when its tool `fault` is called.
 """
 
 import argparse
@@ -15,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tests.system.guest.hub import member_lists
-from tests.system.guest.hub.member_lists import SPEC, Json, text
+from tests.system.guest.hub import member_lists, written_lists
+from tests.system.guest.hub.member_lists import SPEC, Json, MemberLists, text
 
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26")
 WAIT_S = 3600.0
@@ -63,9 +64,9 @@ class RefusedError(Exception):
 class Member:
     """Server of one session."""
 
-    def __init__(self, name: str, era: str, more_tools: int) -> None:
-        self.name, self.era = name, era
-        self.lists = member_lists.MemberLists(name, more_tools)
+    def __init__(self, era: str, lists: MemberLists) -> None:
+        self.name, self.era = lists.name, era
+        self.lists = lists
         self.fault = ""
         self.cancelled = 0
         self.client = ""
@@ -352,11 +353,16 @@ def main() -> None:
     parser.add_argument("--era", choices=("legacy", "modern", "both"), default="both")
     parser.add_argument("--start", default="0")
     parser.add_argument("--tools", type=int, default=0)
+    parser.add_argument("--page", type=int, default=member_lists.PAGE)
+    parser.add_argument("--definitions")
     options = parser.parse_args()
     if options.start == "dead":
         sys.exit(f"{options.name}: cannot open its database")
     time.sleep(float(options.start))
-    member = Member(options.name, options.era, options.tools)
+    lists = MemberLists(options.name, options.tools, options.page)
+    if options.definitions:
+        lists = written_lists.WrittenLists(options.name, options.definitions, options.page)
+    member = Member(options.era, lists)
     for line in sys.stdin.buffer:
         member.take(json.loads(line))
 

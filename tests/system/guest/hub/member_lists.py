@@ -65,8 +65,8 @@ def text(words: str) -> Json:
 class MemberLists:
     """Lists of one member, which its tools can change."""
 
-    def __init__(self, name: str, more_tools: int) -> None:
-        self.name = name
+    def __init__(self, name: str, more_tools: int, page: int = PAGE) -> None:
+        self.name, self._page = name, page
         self.document = f"member://{name}/doc"
         self.template = f"member://{name}/item/{{n}}"
         self._is_looping = False
@@ -112,11 +112,12 @@ class MemberLists:
         """Return a page of a list; the last one has no cursor, unless the list has no end."""
         key = LISTS[method]
         start = int(cursor or 0)
-        entries = self._entries[key][start : start + PAGE]
+        end = start + self._page
+        entries = self._entries[key][start:end]
         if self._is_looping and key == "tools":
-            return {key: entries, "nextCursor": str(PAGE)}
-        is_last = start + PAGE >= len(self._entries[key])
-        return {key: entries, **({} if is_last else {"nextCursor": str(start + PAGE)})}
+            return {key: entries, "nextCursor": str(self._page)}
+        is_last = end >= len(self._entries[key])
+        return {key: entries, **({} if is_last else {"nextCursor": str(end)})}
 
     def prompt(self, params: Json) -> Json:
         name, given = params["name"], params.get("arguments") or {}
