@@ -28,6 +28,11 @@ SECRET_SERVER, DIRECT_SERVER, RUN_SERVER = "sealed", "direct", "runs"
 HUB, HUB_MEMBER, BIG_HUB = "hub", "hubmember", "bighub"
 BIG_MEMBERS, BIG_TOOLS = 10, 30  # of the hub whose list is measured, and of each of them
 MEMBER_TOOLS = 12  # of guest/hub/member.py itself
+PINNED_SERVER, UNPINNED_SERVER, PINNED_TOOLS = "pinned", "unpinned", 300
+_SCHEMA = {
+    "type": "object",
+    "properties": {f"p{n}": {"type": "string", "description": "y" * 60} for n in range(4)},
+}
 PYTHON_SERVER = f"""
 [mcp_servers.{RUN_SERVER}]
 python = "/usr/bin/python3"
@@ -60,6 +65,7 @@ class Prepared:
     has_direct: bool
     has_python: bool
     has_hubs: bool
+    has_pins: bool
 
 
 @contextmanager
@@ -92,6 +98,7 @@ def prepared(commit: str = "") -> Iterator[Prepared]:
             has_direct=_may_add(machine, DIRECT_SERVER, direct),
             has_python=_may_add(machine, RUN_SERVER, PYTHON_SERVER),
             has_hubs=_may_add(machine, HUB, _hubs()),
+            has_pins=_may_add(machine, PINNED_SERVER, _with_and_without_pins(machine)),
         )
     finally:
         container.remove()
@@ -147,6 +154,31 @@ agents = ["{AGENT}"]
     )
     small = f'[mcp_servers.{HUB}.members.{HUB_MEMBER}]\nnamespace = ""\n'
     return _server(HUB_MEMBER) + small + big + ours
+
+
+def _with_and_without_pins(machine: Machine) -> str:
+    """Return two servers with the same tools, of about 1 KB each as those of real servers are."""
+    tools = [
+        {"name": f"tool-{n:03}", "description": "x" * 600, "inputSchema": _SCHEMA}
+        for n in range(PINNED_TOOLS)
+    ]
+    lists = {"tools": tools, "prompts": [], "resources": [], "resourceTemplates": []}
+    about = {"serverInfo": {"name": "bench", "version": "1"}}
+    machine.write(f"{INSIDE}/tools.json", json.dumps({"about": about, **lists}))
+    options = ["--definitions", f"{INSIDE}/tools.json", "--page", str(PINNED_TOOLS)]
+    args = ["-m", "tests.system.guest.hub.member", "m", *options]
+    return "".join(
+        f"""
+[mcp_servers.{name}]
+command = "/usr/bin/python3"
+args = {json.dumps(args)}
+env = {{ PYTHONPATH = "{BED_AT}" }}
+[mcp_servers.{name}.mcpwrap]
+agents = ["{AGENT}"]
+pins = "{pins}"
+"""
+        for name, pins in ((PINNED_SERVER, "first-use"), (UNPINNED_SERVER, "off"))
+    )
 
 
 def _add_secret_server(machine: Machine) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import execution, gate, http, hub, memory, messages, starts, way_out
+from benchmarks import execution, gate, http, hub, memory, messages, pins, starts, way_out
 from benchmarks.bench_machine import Prepared, prepared
 from benchmarks.rows import Row, print_tables
 
@@ -45,7 +45,7 @@ def main() -> int:
 
 def _measure(what: Prepared) -> list[Row]:
     rows: list[Row] = []
-    for topic in (starts, messages, gate, hub, memory, execution, http):
+    for topic in (starts, messages, gate, hub, pins, memory, execution, http):
         rows += _timed(topic.__name__, partial(topic.measure, what))
     return rows
 
