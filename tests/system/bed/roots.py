@@ -20,6 +20,7 @@ from pathlib import Path
 SUITES = ("bookworm", "trixie")
 CACHE = Path(os.environ.get("MCPWRAP_TEST_CACHE", "/var/cache/mcpwrap-test"))
 KEPT_S = 24 * 3600
+UNMOUNT_WITHIN_S, LOOK_EVERY_S = 30.0, 0.1
 # One week for a run and its processes, also where the run begins on a Sunday and ends on a Monday.
 WEEK = os.environ.setdefault("MCPWRAP_TEST_WEEK", time.strftime("%G-%V"))
 RECIPES = Path(__file__).parent / "recipes"
@@ -230,7 +231,17 @@ def mounted_overlay(lower: list[Path], upper: Path, work: Path) -> Iterator[Path
     try:
         yield root
     finally:
-        subprocess.run(["umount", str(root)], check=True)
+        _unmount(root)
+
+
+def _unmount(root: Path) -> None:
+    """Unmount. A process that another thread forks has our open files until its exec(2)."""
+    give_up_at = time.monotonic() + UNMOUNT_WITHIN_S
+    argv = ["umount", str(root)]
+    while (done := subprocess.run(argv, capture_output=True, text=True)).returncode:
+        if time.monotonic() > give_up_at:
+            raise RuntimeError(done.stderr)
+        time.sleep(LOOK_EVERY_S)
 
 
 def run_in_root(
