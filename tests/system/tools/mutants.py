@@ -402,9 +402,9 @@ MUTANTS = (
     ),
     Mutant(
         "pins: where it is strict, no first use",
-        "mcpwrap/core/gate/definitions/pin_check.py",
-        '        return self._server.mode == "first-use" and self._view.is_first_use(\n',
-        "        return self._view.is_first_use(\n",
+        "mcpwrap/as_gate/pins/worker.py",
+        '        is_strict = self._mode == "strict"\n',
+        "        is_strict = False\n",
         "pins",
     ),
     Mutant(
