@@ -1,13 +1,13 @@
 """`mcpwrap tools list`: list the definitions of a server. Reads only."""
 
 import click
-import msgspec
 
 from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.cli.tools.named_definitions import (
     PinnedDefinition,
     all_definitions,
     day,
+    fields_of,
     findings_in,
     read_report,
     search_of,
@@ -81,17 +81,7 @@ def _is_waived(one: PinnedDefinition) -> bool:
 def _fields(report: PinsReport) -> Json:
     search = search_of(report)
     definitions: list[Json] = [
-        {
-            "kind": one.kind,
-            "name": one.name,
-            "state": one.state,
-            "digest": one.digest,
-            "since": one.since,
-            "by": one.by,
-            "version": one.version,
-            "findings": msgspec.to_builtins(findings_in(one, search)),
-            "with_findings": _is_waived(one),
-        }
+        {**fields_of(one, search), "with_findings": _is_waived(one)}
         for one in all_definitions(report)
     ]
     return {

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from mcpwrap.core.pins.definitions import KINDS, DefinitionKey, Finding, Kind
 from mcpwrap.core.pins.findings import finding_search
 from mcpwrap.core.pins.pin_question import FindingsOf, HeldChange
 from mcpwrap.core.pins.pins_file import AcceptedDefinition, HeldDefinition, RejectedDefinition
 from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.pins.typed_names import TypedName, displayed_name, parse_typed, typed_name
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import UsageError
 from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError
 
@@ -122,6 +125,20 @@ def search_of(report: PinsReport) -> FindingsOf:
 def findings_in(one: PinnedDefinition, search: FindingsOf) -> tuple[Finding, ...]:
     """Return what was found in a definition; nothing of one that is known by its digest alone."""
     return () if isinstance(one.source, RejectedDefinition) else search(one.source.canonical())
+
+
+def fields_of(one: PinnedDefinition, search: FindingsOf) -> dict[str, Json]:
+    """Return the fields of a definition in the JSON of `tools list` and `tools show`."""
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "state": one.state,
+        "digest": one.digest,
+        "since": one.since,
+        "by": one.by,
+        "version": one.version,
+        "findings": msgspec.to_builtins(findings_in(one, search)),
+    }
 
 
 def waiting(report: PinsReport, typed: Sequence[str]) -> list[HeldChange]:

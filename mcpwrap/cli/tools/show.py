@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import click
-import msgspec
 
 from mcpwrap.cli.approvals.text import PageLine, change_page
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.tools.named_definitions import (
     PinnedDefinition,
     chosen,
+    fields_of,
     findings_in,
     read_report,
     search_of,
@@ -64,14 +64,5 @@ def _page(one: PinnedDefinition, search: FindingsOf) -> Iterator[PageLine]:
 
 def _fields(one: PinnedDefinition, search: FindingsOf) -> Json:
     known = not isinstance(one.source, RejectedDefinition)
-    return {
-        "kind": one.kind,
-        "name": one.name,
-        "state": one.state,
-        "digest": one.digest,
-        "since": one.since,
-        "by": one.by,
-        "version": one.version,
-        "definition": value_of(one.source.definition) if known else None,  # type: ignore[union-attr]
-        "findings": msgspec.to_builtins(findings_in(one, search)),
-    }
+    definition = value_of(one.source.definition) if known else None  # type: ignore[union-attr]
+    return {**fields_of(one, search), "definition": definition}
