@@ -138,22 +138,25 @@ def _hubs() -> str:
     names = [f"m{number}" for number in range(BIG_MEMBERS)]
     args = ["-m", "tests.system.guest.hub.member", "m", "--tools", str(BIG_TOOLS - MEMBER_TOOLS)]
     big = "".join(
-        f"""
-[mcp_servers.{name}]
-command = "/usr/bin/python3"
-args = {json.dumps(args)}
-env = {{ PYTHONPATH = "{BED_AT}" }}
-[mcp_servers.{name}.mcpwrap]
-agents = ["{AGENT}"]
-[mcp_servers.{BIG_HUB}.members.{name}]
-"""
-        for name in names
+        _member(name, args) + f"[mcp_servers.{BIG_HUB}.members.{name}]\n" for name in names
     )
     ours = "".join(
         f'[mcp_servers.{name}.mcpwrap]\nagents = ["{AGENT}"]\n' for name in (HUB, BIG_HUB)
     )
     small = f'[mcp_servers.{HUB}.members.{HUB_MEMBER}]\nnamespace = ""\n'
     return _server(HUB_MEMBER) + small + big + ours
+
+
+def _member(name: str, args: list[str]) -> str:
+    """Return a server of the stories' program; its last table is that of its settings."""
+    return f"""
+[mcp_servers.{name}]
+command = "/usr/bin/python3"
+args = {json.dumps(args)}
+env = {{ PYTHONPATH = "{BED_AT}" }}
+[mcp_servers.{name}.mcpwrap]
+agents = ["{AGENT}"]
+"""
 
 
 def _with_and_without_pins(machine: Machine) -> str:
@@ -168,15 +171,7 @@ def _with_and_without_pins(machine: Machine) -> str:
     options = ["--definitions", f"{INSIDE}/tools.json", "--page", str(PINNED_TOOLS)]
     args = ["-m", "tests.system.guest.hub.member", "m", *options]
     return "".join(
-        f"""
-[mcp_servers.{name}]
-command = "/usr/bin/python3"
-args = {json.dumps(args)}
-env = {{ PYTHONPATH = "{BED_AT}" }}
-[mcp_servers.{name}.mcpwrap]
-agents = ["{AGENT}"]
-pins = "{pins}"
-"""
+        _member(name, args) + f'pins = "{pins}"\n'
         for name, pins in ((PINNED_SERVER, "first-use"), (UNPINNED_SERVER, "off"))
     )
 
