@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -498,3 +499,20 @@ def test_servers_take_turns(world: PinsWorld, monkeypatch: pytest.MonkeyPatch) -
         world.pins.ended(pid)
     assert names(world.told(local)[0][1]) == ["c"]
     world.work()
+
+
+def test_a_process_that_parses_definitions_can_make_no_socket(
+    world: PinsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = files._write
+
+    def write_and_leave(path: Path, content: bytes) -> None:
+        socket.socketpair()
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_write", write_and_leave)
+        assert "Operation not permitted" in str(world.offer(world.alice(), page(A)))
+    assert world.accepted() == {}
+    world.offer(world.alice(2), page(A))  # the twin
+    assert world.accepted() == {"a": 1}
