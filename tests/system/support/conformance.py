@@ -12,6 +12,10 @@ FIXTURE = f"""
 command = "{SERVER[0]}"
 args = {json.dumps(SERVER[1:])}
 env = {{ PYTHONPATH = "/opt/bed" }}
+
+# It lists other tools to a client with other capabilities, and the suite is many clients.
+[mcp_servers.fixture.mcpwrap]
+pins = "off"
 """
 RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
 POLICY = """
