@@ -5,6 +5,7 @@ Called by debian/rules; `packaging/stage.py DESTDIR WHEELS`, where WHEELS is a f
 libraries for /usr/lib/mcpwrap/site.
 """
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -14,8 +15,10 @@ LIB = "usr/lib/mcpwrap"
 EXAMPLES = "usr/share/doc/mcpwrap/examples"
 UNITS = "usr/lib/systemd/system"
 USER_UNITS = "usr/lib/systemd/user"
+SCHEMA = "usr/share/mcpwrap/schema"
 POLKIT = "usr/share/polkit-1/actions"
-SUFFIXES = (".py", ".html", ".css", ".js")  # code, and the page's templates and files
+# Code, the page's templates and files, and the default policy.
+SUFFIXES = (".py", ".html", ".css", ".js", ".yaml", ".json")
 KINDS = ("proxy", "intercept")  # of Squid, whose units differ in the name only
 # Module whose main() each program runs.
 PROGRAMS = {
@@ -98,6 +101,15 @@ def put_units(destdir: Path) -> None:
             put(unit.read_text(), destdir / UNITS / unit.name.replace("KIND", kind), 0o644)
 
 
+def put_schemas(destdir: Path, site: Path) -> None:
+    """Stage the JSON Schemas, which the code makes."""
+    sys.path[:0] = [str(TOP), str(site)]
+    from mcpwrap.config.json_schema import SCHEMAS  # noqa: PLC0415 - on that path
+
+    for kind, schema in SCHEMAS.items():
+        put(f"{json.dumps(schema(), indent=1)}\n", destdir / SCHEMA / f"{kind}.json", 0o644)
+
+
 def main(destdir: Path, site: Path) -> None:
     """Stage all files."""
     for program, module in PROGRAMS.items():
@@ -107,6 +119,7 @@ def main(destdir: Path, site: Path) -> None:
     for source, target, mode in FILES:
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
+    put_schemas(destdir, site)
     for policy in sorted((TOP / "examples/policies").iterdir()):
         put(policy.read_text(), destdir / EXAMPLES / "policies" / policy.name, 0o644)
     for source in sorted((TOP / "mcpwrap").rglob("*")):

@@ -3,27 +3,31 @@
 from collections.abc import Iterator, Mapping
 
 from mcpwrap.config import local_program, value_parsers
+from mcpwrap.config.file_types.config_file import (
+    MAX_MEMBERS,
+    HubSettings,
+    MemberTable,
+    ProgramSettings,
+    RemoteSettings,
+)
+from mcpwrap.config.file_types.fields import keys_of, keys_without
 from mcpwrap.config.model import TRANSPORTS, Hub, HubMember, Problem, Server
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.hub.names import is_namespace, max_namespace_chars
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
-HUB_KEYS = ("members", "mcpwrap")
-# Keys of the sub-table `mcpwrap` of a hub. `shared` is not one: a hub has nothing to share, and it
-# would not make the data of its members shared.
-OUR_KEYS = ("agents", "expose", "audit", "allow_degraded", "idle_exit", "limits")
-MEMBER_KEYS = ("namespace", "instructions", "transports")
-MAX_MEMBERS = 32
 # Of all members. The wrapper passes them to the hub's program in one variable, of at most 128 KiB
 # (execve(2), MAX_ARG_STRLEN), and agents read 2048 characters.
 MAX_INSTRUCTIONS_BYTES = 16 * 1024
 
 
-def read(
-    name: str, reader: TomlTableReader, ours: TomlTableReader, refused: tuple[str, ...]
-) -> Hub:
-    """Return the members. `ours` is the reader of the sub-table, `refused` its keys of others."""
+def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Hub:
+    """Return the members. `ours` is the reader of the sub-table `mcpwrap`.
+
+    `shared` is not a key of that: a hub has nothing to share, and it would not make the data of its
+    members shared.
+    """
     if "_" in name:
         reader.note(
             "",
@@ -33,7 +37,7 @@ def read(
         )
     for key in local_program.TABLE_KEYS:
         _refuse(reader, key)
-    for key in refused:
+    for key in keys_without(HubSettings, ProgramSettings, RemoteSettings):
         _refuse(ours, key)
     table = reader.table("members")
     members = tuple(_member(name, member, table.table(member)) for member in _names(table))
@@ -82,7 +86,7 @@ def _member(hub: str, name: str, table: TomlTableReader) -> HubMember:
         instructions=table.one("instructions", value_parsers.plain_text, ""),
         transports=tuple(each for each in TRANSPORTS if each in transports),
     )
-    table.finish(MEMBER_KEYS)
+    table.finish(keys_of(MemberTable))
     return member
 
 

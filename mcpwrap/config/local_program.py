@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from mcpwrap.config import value_parsers
+from mcpwrap.config.file_types.config_file import ProgramTable
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.toml_table import TomlTableReader
 
-# Settings of a program's table, and of its sub-table, that no other kind of server has.
-TABLE_KEYS = ("args", "cwd", "env", "inherits", "inherits_any")
-OUR_KEYS = ("workspace", "writable_command", "umask", "state", "secret_files")
-LOCAL_KEYS = ("command", *TABLE_KEYS, "mcpwrap")
+# Settings of a program's table that no other kind of server has, but the command.
+TABLE_KEYS = tuple(key for key in keys_of(ProgramTable) if key not in {"command", "mcpwrap"})
 _DEFAULTS = Server(name="", runs=Local(command=""), transparent=False)  # of other kinds
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import tomli
 
 from mcpwrap.config import hub, python_server, server_table, value_parsers
+from mcpwrap.config.file_types.config_file import ApprovalsTable, ConfigFile, EgressTable
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.model import (
     ApprovalSettings,
     Config,
@@ -20,7 +22,6 @@ from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SERVERS = 1000
-APPROVALS_KEYS = ("same_uid", "webhook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _parent(top: TomlTableReader, others: list[Direct]) -> list[Direct]:
     """Return the parent proxy in this file's `[egress]`, if any; only one file may have one."""
     egress = top.table("egress")
     parent = egress.one("parent", value_parsers.parent, None)
-    egress.finish(("parent",))
+    egress.finish(keys_of(EgressTable))
     if parent and others:
         egress.note(
             "parent",
@@ -124,7 +125,7 @@ def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[App
     approvals = ApprovalSettings(
         same_uid=ours.flag("same_uid"), webhook=ours.one("webhook", value_parsers.url, "")
     )
-    ours.finish(APPROVALS_KEYS)
+    ours.finish(keys_of(ApprovalsTable))
     if others:
         ours.note(
             "", "is also defined in another file", "keep one of the two", code="E-CONFIG-DUPLICATE"
@@ -155,7 +156,7 @@ def _worker(top: TomlTableReader, others: list[WorkerListener]) -> list[WorkerLi
 
 def _servers(top: TomlTableReader) -> list[Server]:
     found = top.table("mcp_servers")
-    top.finish(("mcp_servers", "egress", "approvals", "worker"))
+    top.finish(keys_of(ConfigFile))
     servers = []
     for name in found.names():
         if is_server_name(name):

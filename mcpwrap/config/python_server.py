@@ -3,6 +3,16 @@
 import re
 
 from mcpwrap.config import local_program, quantities, value_parsers
+from mcpwrap.config.file_types.config_file import (
+    MAX_AT_ONCE,
+    MAX_SECONDS,
+    MAX_TASKS,
+    ProgramSettings,
+    PythonSettings,
+    RunLimitsTable,
+    WorkerTable,
+)
+from mcpwrap.config.file_types.fields import keys_of, keys_without
 from mcpwrap.config.model import Direct, Python, Server, WorkerListener
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
@@ -11,14 +21,6 @@ from mcpwrap.core.execution.packages.package_errors import PackageError
 from mcpwrap.core.names import MAX_POOL_CHARS
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
 
-PYTHON_KEYS = ("python", "mcpwrap")
-OUR_KEYS = ("packages", "worker", "worker_ca", "runs")
-# Keys of the sub-table `mcpwrap` that only another program could use.
-NOT_OUR_KEYS = (*local_program.OUR_KEYS, "transparent", "relay", "pins")
-WORKER_KEYS = ("listen", "python", "certificate", "key", "runs")
-RUN_KEYS = ("memory", "cpu", "tasks", "seconds", "at_once", "code", "output")
-MAX_SECONDS = 3600
-MAX_AT_ONCE = 32  # slots: a unit and an account each, and 75 MB of the worker's memory
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")
 _NO_PROGRAM = "is for a program, and a server with `python` does not run one"
 
@@ -63,7 +65,9 @@ def read(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Python:
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
     """Note settings that only another program could use."""
-    for key in local_program.changed_settings(server, NOT_OUR_KEYS):
+    for key in local_program.changed_settings(
+        server, keys_without(PythonSettings, ProgramSettings)
+    ):
         ours.note(key, _NO_PROGRAM, "remove it", code="E-PYTHON-PROGRAM-SETTING")
     if isinstance(server.runs, Python) and server.runs.packages and not server.egress:
         ours.note(
@@ -81,7 +85,7 @@ def listener(table: TomlTableReader) -> WorkerListener | None:
     texts = {key: table.one(key, plain_path, "") for key in found}
     python = table.one("python", interpreter, "/usr/bin/python3")
     limits = run_limits(table.table("runs"))
-    table.finish(WORKER_KEYS)
+    table.finish(keys_of(WorkerTable))
     for key, is_there in found.items():
         if not is_there:
             table.note(
@@ -113,13 +117,13 @@ def run_limits(table: TomlTableReader) -> RunLimits:
     limits = RunLimits(
         memory_bytes=table.one("memory", quantities.size_bytes, usual.memory_bytes),
         cpu_percent=table.one("cpu", quantities.percent, usual.cpu_percent),
-        tasks=table.count("tasks", usual.tasks, 32_768),
+        tasks=table.count("tasks", usual.tasks, MAX_TASKS),
         seconds=table.count("seconds", usual.seconds, MAX_SECONDS),
         at_once=table.count("at_once", usual.at_once, MAX_AT_ONCE),
         code_bytes=table.one("code", quantities.small_size_bytes, usual.code_bytes),
         output_bytes=table.one("output", quantities.small_size_bytes, usual.output_bytes),
     )
-    table.finish(RUN_KEYS)
+    table.finish(keys_of(RunLimitsTable))
     return limits
 
 

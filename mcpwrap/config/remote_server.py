@@ -3,16 +3,13 @@
 import re
 
 from mcpwrap.config import local_program, value_parsers
+from mcpwrap.config.file_types.config_file import OAuthTable, ProgramSettings, RemoteSettings
+from mcpwrap.config.file_types.fields import keys_of, keys_without
 from mcpwrap.config.model import Destination, RemoteServer, Server, Template
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 
-OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
-REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
-# Keys of the sub-table `mcpwrap` that only a program on this machine could use.
-_PROGRAM_KEYS = (*local_program.OUR_KEYS, "direct", "cache")
-NOT_OUR_KEYS = (*_PROGRAM_KEYS, "transparent")
 MAX_HEADERS = 64
 
 _NO_PROGRAM = "is for a program, and a server with `url` does not run one"
@@ -76,7 +73,7 @@ def _oauth(ours: TomlTableReader) -> OAuth | None:
         client_id=table.one("client_id", client_id, ""),
         client_id_metadata=table.one("client_id_metadata", client_id_metadata, ""),
     )
-    table.finish(OAUTH_KEYS)
+    table.finish(keys_of(OAuthTable))
     if found.client_id and found.client_id_metadata:
         table.note(
             "client_id_metadata",
@@ -127,15 +124,11 @@ def reached(remote: RemoteServer) -> tuple[Destination, ...]:
 
 def expect_no_program(server: Server, ours: TomlTableReader) -> None:
     """Note settings that only a program on this machine could use."""
-    for key in local_program.changed_settings(server, _PROGRAM_KEYS):
-        ours.note(key, _NO_PROGRAM, "remove it", code="E-REMOTE-PROGRAM-SETTING")
-    if server.transparent:
-        ours.note(
-            "transparent",
-            "a server with `url` is reached by its proxy only",
-            "remove it",
-            code="E-REMOTE-PROGRAM-SETTING",
-        )
+    for key in local_program.changed_settings(
+        server, keys_without(RemoteSettings, ProgramSettings)
+    ):
+        why = "a server with `url` is reached by its proxy only" if key == "transparent" else ""
+        ours.note(key, why or _NO_PROGRAM, "remove it", code="E-REMOTE-PROGRAM-SETTING")
 
 
 def url(value: str) -> str:

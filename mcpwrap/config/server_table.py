@@ -11,6 +11,20 @@ from mcpwrap.config import (
     remote_server,
     value_parsers,
 )
+from mcpwrap.config.file_types.config_file import (
+    MAX_SESSIONS,
+    MAX_TASKS,
+    HubSettings,
+    HubTable,
+    ProgramSettings,
+    ProgramTable,
+    PythonSettings,
+    PythonTable,
+    RemoteSettings,
+    RemoteTable,
+    SessionLimitsTable,
+)
+from mcpwrap.config.file_types.fields import FileTable, keys_of
 from mcpwrap.config.model import (
     IDLE_EXIT_S,
     Destination,
@@ -27,12 +41,18 @@ from mcpwrap.config.model import (
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.core.wire.server_files import Pins, Relay
 
-OUR_KEYS = (
-    "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
-    "relay", "pins", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
-)  # fmt: skip
-LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
+_TABLES: dict[type[Runs], type[FileTable]] = {
+    Local: ProgramTable,
+    RemoteServer: RemoteTable,
+    Python: PythonTable,
+    Hub: HubTable,
+}
+_SETTINGS: dict[type[Runs], type[FileTable]] = {
+    Local: ProgramSettings,
+    RemoteServer: RemoteSettings,
+    Python: PythonSettings,
+    Hub: HubSettings,
+}
 
 
 def read(name: str, reader: TomlTableReader) -> Server:
@@ -72,7 +92,7 @@ def read(name: str, reader: TomlTableReader) -> Server:
         idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits"), persistent),
     )
-    ours.finish(_our_keys(runs))
+    ours.finish(keys_of(_SETTINGS[type(runs)]))
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
@@ -108,36 +128,16 @@ def _runs(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Runs:
             code="E-CONFIG-COMMAND-OR-URL",
         )
     runs: Runs
-    known: tuple[str, ...]
     if "url" in kinds:
-        runs, known = remote_server.read(reader, ours), remote_server.REMOTE_KEYS
+        runs = remote_server.read(reader, ours)
     elif "python" in kinds:
-        runs, known = python_server.read(name, reader, ours), python_server.PYTHON_KEYS
+        runs = python_server.read(name, reader, ours)
     elif "members" in kinds:
-        runs, known = hub.read(name, reader, ours, _without(hub.OUR_KEYS)), hub.HUB_KEYS
+        runs = hub.read(name, reader, ours)
     else:
-        runs, known = local_program.read(reader), local_program.LOCAL_KEYS
-    reader.finish(known, _our_keys(runs))
+        runs = local_program.read(reader)
+    reader.finish(keys_of(_TABLES[type(runs)]), keys_of(_SETTINGS[type(runs)]))
     return runs
-
-
-def _our_keys(runs: Runs) -> tuple[str, ...]:
-    """Return the keys of the sub-table `mcpwrap` that this kind of server does not refuse."""
-    match runs:
-        case RemoteServer():
-            return _without(remote_server.NOT_OUR_KEYS)
-        case Python():
-            return (*_without((*python_server.NOT_OUR_KEYS, "oauth")), *python_server.OUR_KEYS)
-        case Local():
-            return _without(("oauth",))
-        case Hub():
-            return hub.OUR_KEYS
-        case _:
-            assert_never(runs)
-
-
-def _without(refused: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(key for key in OUR_KEYS if key not in refused)
 
 
 def _cache(runs: Runs, ours: TomlTableReader) -> bool:
@@ -220,11 +220,11 @@ def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:
             )
     limits = Limits(
         memory_bytes=reader.one("memory", quantities.size_bytes, usual.memory_bytes),
-        tasks=reader.count("tasks", usual.tasks, 32_768),
-        sessions=reader.count("sessions", usual.sessions, 1024),
+        tasks=reader.count("tasks", usual.tasks, MAX_TASKS),
+        sessions=reader.count("sessions", usual.sessions, MAX_SESSIONS),
         cpu_percent=reader.one("cpu", quantities.percent, usual.cpu_percent),
         state_bytes=reader.one("state", quantities.size_bytes, usual.state_bytes),
         cache_bytes=reader.one("cache", quantities.size_bytes, usual.cache_bytes),
     )
-    reader.finish(LIMIT_KEYS)
+    reader.finish(keys_of(SessionLimitsTable))
     return limits
