@@ -1,0 +1,1 @@
+"""PURE: policies of MCP Sentinel: their parser, and their conversion into ours."""
