@@ -1,14 +1,19 @@
 """SQL texts of `sql/*.sql`: ordinary ones, and hostile ones made to look ordinary.
 
+`honest.sql` is what agents and people write at work, `harmful.sql` what the default policy is for;
+`phrases.txt` has search phrases in English, which are not SQL.
+
 A line `--@ sqlite duckdb` names the dialects of the texts below it; each of them begins at the left
 edge, and lines indented by a tab continue it. A line with `--#` gives the reason.
 """
 
 from pathlib import Path
+from typing import get_args
 
 from mcpwrap.core.policy.rules import Dialect
 
 FOLDER = Path(__file__).parent / "sql"
+DIALECTS = get_args(Dialect)
 DATABASES: tuple[Dialect, ...] = ("sqlite", "postgres", "mysql", "duckdb")
 
 
@@ -24,3 +29,13 @@ def texts(name: str, dialect: Dialect) -> list[str]:
         elif is_meant and line and not line.startswith("--#"):
             found.append(line)
     return found
+
+
+def all_texts(name: str) -> list[str]:
+    """Return the texts of a file, each once."""
+    return list(dict.fromkeys(text for dialect in DIALECTS for text in texts(name, dialect)))
+
+
+def phrases() -> list[str]:
+    """Return the search phrases."""
+    return (FOLDER / "phrases.txt").read_text().splitlines()

@@ -20,7 +20,6 @@ WITH x AS (SELECT group_concat(s) AS a FROM t) SELECT a FROM x LIMIT 1
 VALUES ((SELECT group_concat(s) FROM t))
 SELECT 1 UNION ALL SELECT group_concat(s) FROM t
 SELECT max(x) FROM (SELECT group_concat(s) AS x FROM t)
-SELECT count(*), s FROM t GROUP BY s
 SELECT max(id, n), s FROM t
 SELECT min(s, 'zzz') FROM t
 SELECT * FROM t LIMIT 10, -1

@@ -38,20 +38,27 @@ def read(machine: Machine, dialect: str, texts: list[str]) -> list[dict[str, Any
     return _in_parts(machine, "read", dialect, texts)
 
 
+def shop_answers(machine: Machine, dialect: str, texts: list[str]) -> list[dict[str, Any]]:
+    """Run each text on new tables of a shop; return what it did, in the same order."""
+    return _in_parts(machine, "answers", dialect, texts, module="shop")
+
+
 def functions(machine: Machine, dialect: str) -> list[str]:
     """Return the names of all functions that the database has."""
     found: list[str] = _call(machine, "functions", dialect)
     return found
 
 
-def _in_parts(machine: Machine, function: str, dialect: str, texts: list[str]) -> list[Any]:
+def _in_parts(
+    machine: Machine, function: str, dialect: str, texts: list[str], module: str = "databases"
+) -> list[Any]:
     told: list[dict[str, Any]] = []
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         machine.write(TEXTS, json.dumps(texts[start : start + TEXTS_AT_ONCE]))
-        told += _call(machine, function, dialect, TEXTS)
+        told += _call(machine, function, dialect, TEXTS, module=module)
     return told
 
 
-def _call(machine: Machine, function: str, *arguments: Any) -> Any:
-    command = Machine.guest_command("databases", function, *arguments)
+def _call(machine: Machine, function: str, *arguments: Any, module: str = "databases") -> Any:
+    command = Machine.guest_command(module, function, *arguments)
     return json.loads(machine.as_user("alice", command.replace("/usr/bin/python3", PYTHON, 1)).out)

@@ -129,8 +129,8 @@ def make(dialect: str) -> None:
     """Make the tables again."""
     kept = Path(f"kept.{dialect}")
     if dialect in {"sqlite", "duckdb"} and kept.exists():
-        _file(dialect).unlink(missing_ok=True)
-        shutil.copy(kept, _file(dialect))
+        file_of(dialect).unlink(missing_ok=True)
+        shutil.copy(kept, file_of(dialect))
         return
     with closing(connection(dialect)) as it:
         if dialect == "postgres":
@@ -147,10 +147,11 @@ def make(dialect: str) -> None:
         run(it, f"INSERT INTO t SELECT {row} FROM ({numbers(ROWS)}) x")
         run(it, f"INSERT INTO u SELECT i, i * 2, i * 10, 'note' FROM ({numbers(50)}) x")
     if dialect in {"sqlite", "duckdb"}:
-        shutil.copy(_file(dialect), kept)
+        shutil.copy(file_of(dialect), kept)
 
 
-def _file(dialect: str) -> Path:
+def file_of(dialect: str) -> Path:
+    """Return the file of a database that is one."""
     return Path(f"rows.{dialect}")
 
 
@@ -158,7 +159,7 @@ def connection(dialect: str) -> Any:
     """Connect as the account that runs this, over a socket; queries are stopped in time."""
     match dialect:
         case "sqlite":
-            return sqlite3.connect(_file(dialect), isolation_level=None, check_same_thread=False)
+            return sqlite3.connect(file_of(dialect), isolation_level=None, check_same_thread=False)
         case "postgres":
             it = import_module("psycopg2").connect(
                 "dbname=alice", options=f"-c statement_timeout={TIMEOUT_S}s"
@@ -177,7 +178,7 @@ def connection(dialect: str) -> Any:
             return it
         case _:
             limits = {"memory_limit": "1GB", "threads": 1}
-            return import_module("duckdb").connect(str(_file(dialect)), config=limits)
+            return import_module("duckdb").connect(str(file_of(dialect)), config=limits)
 
 
 def run(it: Any, text: str) -> list[tuple[list[str], list[Any]]]:

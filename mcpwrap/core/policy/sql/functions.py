@@ -86,35 +86,38 @@ OF_ONE_ROW = KEEPING | _names("""
 NAMED_OF_ONE_ROW = _names("""
     adddate age array_length array_lower array_upper bin bit_count bm25 btrim cardinality changes
     char_length character_length charindex choose clock_timestamp coalesce col_description col_name
-    connection_id conv crc32 current_database current_schema datalength date date_bin date_format
-    date_part datename datepart datetime db_name decode digest div encode eomonth epoch epoch_ms
-    field find_in_set format_type found_rows freetext from_days from_unixtime gcd gen_random_uuid
-    getutcdate glob has_column_privilege has_database_privilege has_schema_privilege
-    has_table_privilege hash highlight host host_name ifnull iif inet6_aton inet_aton
-    inet_client_addr inet_ntoa inet_server_addr instr isdate isfinite isjson isnull isnumeric
-    json_array json_array_length json_build_array json_build_object json_contains json_contains_path
-    json_depth json_extract json_insert json_keys json_length json_object json_overlaps json_patch
-    json_pretty json_quote json_replace json_search json_set json_string json_structure json_typeof
-    json_unquote json_valid json_value jsonb jsonb_array_length jsonb_build_array jsonb_build_object
-    jsonb_path_exists jsonb_path_match jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_typeof
-    julianday last_insert_id last_insert_rowid lcase len length likelihood likely list_avg
-    list_contains list_count list_distinct list_first list_last list_max list_min list_position
-    list_sort list_sum list_value locate log10 log2 ltrim make_date make_time make_timestamp
-    make_timestamptz makedate mid millisecond mod nanosecond newid now num_nonnulls num_nulls
-    obj_description object_definition object_name object_schema_name octet_length patindex
-    period_add pg_backend_pid pg_column_size pg_database_size pg_get_constraintdef pg_get_expr
-    pg_get_indexdef pg_get_userbyid pg_get_viewdef pg_is_in_recovery pg_postmaster_start_time
-    pg_relation_size pg_size_pretty pg_table_is_visible pg_table_size pg_total_relation_size
-    pg_typeof plainto_tsquery position prefix printf quote quote_ident quote_literal random
-    regexp_like regexp_match row row_count row_to_json rtrim scale schema_name scope_identity
-    sec_to_time servername serverproperty similarity snippet sqlite_version st_area st_asgeojson
-    st_astext st_contains st_dwithin st_intersects st_length st_within st_x st_y starts_with str
-    str_to_date strcmp strftime strlen struct_pack subdate suffix suser_name suser_sname sysdatetime
-    sysutcdatetime time time_bucket time_to_sec timediff timezone to_ascii to_json to_jsonb
-    to_regclass to_seconds to_timestamp to_tsquery to_tsvector total_changes trim_array truncate
-    try_convert try_parse ts_headline ts_rank ts_rank_cd txid_current type_name ucase unaccent
-    unix_timestamp unixepoch unlikely user user_name uuid version websearch_to_tsquery weekday
-    word_similarity xxhash64 yearweek
+    connection_id conv crc32 current_database current_schema current_setting datalength date
+    date_bin date_format date_part datename datepart datetime db_name decode digest div encode
+    eomonth epoch epoch_ms field find_in_set format_type found_rows freetext from_days from_unixtime
+    gcd gen_random_uuid getutcdate glob has_column_privilege has_database_privilege
+    has_schema_privilege has_table_privilege hash highlight host host_name ifnull iif inet6_aton
+    inet_aton inet_client_addr inet_ntoa inet_server_addr instr isdate isfinite isjson isnull
+    isnumeric json_array json_array_length json_build_array json_build_object json_contains
+    json_contains_path json_depth json_extract json_insert json_keys json_length json_object
+    json_overlaps json_patch json_pretty json_quote json_replace json_search json_set json_string
+    json_structure json_typeof json_unquote json_valid json_value jsonb jsonb_array_length
+    jsonb_build_array jsonb_build_object jsonb_path_exists jsonb_path_match jsonb_pretty jsonb_set
+    jsonb_strip_nulls jsonb_typeof julianday last_insert_id last_insert_rowid lcase len length
+    likelihood likely list_avg list_contains list_count list_distinct list_first list_last list_max
+    list_min list_position list_sort list_sum list_value locate log10 log2 ltrim make_date make_time
+    make_timestamp make_timestamptz makedate mid millisecond mod nanosecond newid now num_nonnulls
+    num_nulls obj_description object_definition object_name object_schema_name octet_length patindex
+    period_add pg_backend_pid pg_column_size pg_database_size pg_encoding_to_char
+    pg_get_constraintdef pg_get_expr pg_get_function_arguments pg_get_function_identity_arguments
+    pg_get_function_result pg_get_functiondef pg_get_indexdef pg_get_ruledef pg_get_serial_sequence
+    pg_get_triggerdef pg_get_userbyid pg_get_viewdef pg_indexes_size pg_is_in_recovery
+    pg_postmaster_start_time pg_relation_filenode pg_relation_size pg_size_pretty
+    pg_table_is_visible pg_table_size pg_total_relation_size pg_typeof plainto_tsquery position
+    prefix printf quote quote_ident quote_literal random regexp_like regexp_match row row_count
+    row_to_json rtrim scale schema_name scope_identity sec_to_time servername serverproperty
+    shobj_description similarity snippet sqlite_version st_area st_asgeojson st_astext st_contains
+    st_dwithin st_intersects st_length st_within st_x st_y starts_with str str_to_date strcmp
+    strftime strlen struct_pack subdate suffix suser_name suser_sname sysdatetime sysutcdatetime
+    time time_bucket time_to_sec timediff timezone to_ascii to_json to_jsonb to_regclass to_seconds
+    to_timestamp to_tsquery to_tsvector total_changes trim_array truncate try_convert try_parse
+    ts_headline ts_rank ts_rank_cd txid_current type_name ucase unaccent unix_timestamp unixepoch
+    unlikely user user_name uuid version websearch_to_tsquery weekday word_similarity xxhash64
+    yearweek
 """)
 
 # Aggregates of one dialect: in another one, these names may be those of users' functions.

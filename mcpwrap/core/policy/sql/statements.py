@@ -1,21 +1,30 @@
-"""SQL tests of a policy, decided by the syntax alone: no schema is known here.
+"""SQL tests of a policy, decided by the syntax alone: no schema is known here."""
 
-The number of rows that a statement returns is bounded by its syntax too.
-"""
-
+from collections.abc import Iterator
 from typing import Literal, assert_never
 
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
-from mcpwrap.core.policy.sql.text import ExplainStatement, Statement, StatementKind, statements
-from mcpwrap.core.policy.sql.values import collects, is_small, is_total, unnests
+from mcpwrap.core.policy.sql.outside import calls_outside
+from mcpwrap.core.policy.sql.rows import is_unbounded
+from mcpwrap.core.policy.sql.text import ExplainStatement, Statement, statements
+from mcpwrap.core.policy.sql.values import collects
 from mcpwrap.core.policy.sql.where import is_for_all_rows
-from mcpwrap.core.policy.tristate import Tristate, any_of, holds
+from mcpwrap.core.policy.sql.words import StatementKind
+from mcpwrap.core.policy.tristate import UNJUDGEABLE, Tristate, any_of, holds
 
-MAX_ROWS = 10_000
+AnyDialect = Dialect | Literal["any"]
+# The first one that understands a text decides, for `any`. PostgreSQL's has the strictest grammar;
+# the last two begin statements with words that the others know as names.
+ORDER: tuple[Dialect, ...] = ("postgres", "mysql", "sqlite", "tsql", "duckdb")
+# Of a text that is longer only two dialects are tried, so that `any` takes twice as long as one.
+_MAX_CHARS_FOR_ALL = 40_000
+# Where one database begins a comment or ends a text, and another does not.
+_READ_DIFFERENTLY = ("\\", "#", "$$")
 _OfOne = Literal[  # of one statement
-    "unbounded_select", "delete_without_where", "update_without_where", "drop", "writes"
+    "unbounded_select", "delete", "delete_without_where", "update_without_where", "drop", "alter",
+    "calls_outside", "writes",
 ]  # fmt: skip
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _CHANGES = (
@@ -25,37 +34,123 @@ _CHANGES = (
 _SQLITE_SCHEMA = frozenset({
     "sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema",
 })  # fmt: skip
+# The tests that hold for a statement that its words tell; the others cannot be judged.
+_TOLD: dict[StatementKind, tuple[SqlTest, ...]] = {
+    StatementKind.ALTERS: ("alter", "writes"),
+    StatementKind.DELETES: ("delete", "writes"),
+    StatementKind.REACHES: ("calls_outside",),
+    StatementKind.UNKNOWN: (),
+}
 
 
-def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
+def judge_sql(untrusted_text: str, test: SqlTest, dialect: AnyDialect) -> Tristate:
     """Return whether the test holds for at least one statement of the text. It never raises."""
+    dialects = _dialects(untrusted_text, dialect)
+    truths = (_judge_text(untrusted_text, test, one) for one in dialects)
+    truth = any_of(truths)
+    if truth is Tristate.HOLDS and test == "unbounded_select" and dialect == "any":
+        return _judge_in_others(untrusted_text)
+    return truth
+
+
+def _judge_in_others(text: str) -> Tristate:
+    """Return whether a SELECT is unbounded in each dialect that understands it.
+
+    A dialect does not know the functions of another one, nor its TOP. That does not hold for a
+    text in which one may see a LIMIT where another sees a comment.
+    """
+    if _is_read_differently(text):
+        return Tristate.HOLDS
+    bounded = any(
+        _judge_text(text, "unbounded_select", one) is Tristate.FAILS
+        for one in _tried(text)
+        if _understands(text, one)
+    )
+    return holds(not bounded)
+
+
+def sql_hit(untrusted_text: str, test: SqlTest, dialect: AnyDialect) -> str:
+    """Return the statement of a text that the test holds for; the whole text if it is of all."""
+    if test != "several_statements":
+        for one in _dialects(untrusted_text, dialect):
+            for found in statements(untrusted_text, one) or ():
+                if _judged(found.statement, test, one) is Tristate.HOLDS:
+                    return found.written
+    return untrusted_text
+
+
+def _dialects(text: str, dialect: AnyDialect) -> Iterator[Dialect]:
+    """Yield the dialects in which a text is judged; the test holds if it does in one of them.
+
+    For `any` it is the first one that understands the whole text; each of those, if the text has
+    characters that they read differently; and all, if none understands it.
+    """
+    if dialect != "any":
+        yield dialect
+        return
+    understanding = (one for one in _tried(text) if _understands(text, one))
+    first = next(understanding, None)
+    if first is None:
+        yield from _tried(text)
+        return
+    yield first
+    if _is_read_differently(text):
+        yield from understanding
+
+
+def _tried(text: str) -> tuple[Dialect, ...]:
+    return ORDER if len(text) <= _MAX_CHARS_FOR_ALL else ORDER[:2]
+
+
+def _understands(text: str, dialect: Dialect) -> bool:
+    found = statements(text, dialect)
+    return bool(found) and not any(part.statement is StatementKind.UNKNOWN for part in found or ())
+
+
+def _is_read_differently(text: str) -> bool:
+    return any(mark in text for mark in _READ_DIFFERENTLY)
+
+
+def _judge_text(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
     found = statements(untrusted_text, dialect)
     if not found:
-        return Tristate.UNJUDGEABLE
+        return UNJUDGEABLE
     if test == "several_statements":
         return holds(len(found) > 1)
+    return any_of(_judged(part.statement, test, dialect) for part in found)
+
+
+def _judged(statement: Statement, test: _OfOne, dialect: Dialect) -> Tristate:
     try:
-        return any_of(_judge(statement, test, dialect) for statement in found)
+        return _judge(statement, test, dialect)
     except Exception:  # noqa: BLE001 - RecursionError, or a tree that sqlglot never made before
-        return Tristate.UNJUDGEABLE
+        return UNJUDGEABLE
 
 
 def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Tristate:
     match statement:
-        case StatementKind.UNKNOWN:
-            return Tristate.UNJUDGEABLE
-        case StatementKind.TELLS:
-            return Tristate.FAILS
-        case StatementKind.LISTS:
-            return holds(test == "unbounded_select")
-        case StatementKind.SETS:
-            return holds(test == "writes")
+        case StatementKind():
+            return _judge_told(statement, test)
         case ExplainStatement(tree):
             return _judge_explained(tree, test, dialect)
         case exp.Expr():
             return _judge_tree(statement, test, dialect)
         case _:
             assert_never(statement)
+
+
+def _judge_told(kind: StatementKind, test: _OfOne) -> Tristate:
+    match kind:
+        case StatementKind.TELLS:
+            return Tristate.FAILS
+        case StatementKind.LISTS:
+            return holds(test == "unbounded_select")
+        case StatementKind.SETS:
+            return holds(test == "writes")
+        case StatementKind.DROPS:
+            return holds(test in {"drop", "writes"})
+        case _:
+            return Tristate.HOLDS if test in _TOLD[kind] else UNJUDGEABLE
 
 
 def _judge_explained(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
@@ -67,17 +162,37 @@ def _judge_explained(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate
 def _judge_tree(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
     match test:
         case "unbounded_select":
-            return holds(_is_unbounded(tree, dialect))
+            return holds(is_unbounded(tree, dialect))
         case "delete_without_where":
             return _without_where(tree, exp.Delete, dialect)
         case "update_without_where":
             return any_of([_without_where(tree, exp.Update, dialect), _overwrites(tree)])
-        case "drop":
-            return holds(any(map(_is_drop, tree.walk())))
         case "writes":
             return holds(not isinstance(tree, _QUERIES) or tree.find(*_CHANGES) is not None)
+        case "calls_outside":
+            return holds(calls_outside(tree))
+        case "delete" | "drop" | "alter":
+            return holds(any(_is_change(node, test) for node in tree.walk()))
         case _:
             assert_never(test)
+
+
+def _is_change(node: exp.Expr, test: Literal["delete", "drop", "alter"]) -> bool:
+    match test:
+        case "delete":
+            return isinstance(node, exp.Delete) or _deletes(node)
+        case "drop":
+            return _is_drop(node)
+        case "alter":
+            return isinstance(node, exp.Alter)
+        case _:
+            assert_never(test)
+
+
+def _deletes(node: exp.Expr) -> bool:
+    """Return whether it is `WHEN MATCHED THEN DELETE` of a MERGE."""
+    then = node.args.get("then") if isinstance(node, exp.When) else None
+    return isinstance(then, exp.Var) and then.name.upper() == "DELETE"
 
 
 def _is_drop(node: exp.Expr) -> bool:
@@ -106,87 +221,3 @@ def _without_where(
     if tree.find(exp.Merge):
         return Tristate.UNJUDGEABLE
     return any_of(is_for_all_rows(found, dialect) for found in tree.find_all(kind))
-
-
-def _is_unbounded(tree: exp.Expr, dialect: Dialect) -> bool:
-    """Return whether a statement that sqlglot knows may return an unbounded number of rows."""
-    if isinstance(tree, exp.Query | exp.Values):
-        rows = _rows(tree)
-        return rows is None or rows > MAX_ROWS or collects(tree, dialect)
-    return tree.args.get("returning") is not None
-
-
-def _rows(query: object) -> int | None:
-    """Return the maximal number of rows of a query; None if nothing bounds them."""
-    if isinstance(query, exp.Values):
-        return len(query.expressions)
-    limit = _bound(query.args.get("limit")) if isinstance(query, exp.Query) else None
-    return limit if limit is not None else _rows_without_limit(query)
-
-
-def _rows_without_limit(query: object) -> int | None:
-    match query:
-        case exp.Subquery() if not _has_more_sources(query):
-            return _rows(query.this)
-        case exp.SetOperation():
-            left, right = _rows(query.left), _rows(query.right)
-            return None if left is None or right is None else left + right
-        case exp.Select() if not _unnests(query):
-            return 1 if _is_one_row(query) else _rows_of_source(query)
-        case _:
-            return None
-
-
-def _rows_of_source(select: exp.Select) -> int | None:
-    """Return the rows of a query without a source, or with one subquery as its source."""
-    source = select.args.get("from_")
-    if _has_more_sources(select) or _groups_several_times(select):
-        return None
-    if source is None:
-        return 1
-    return _rows(source.this) if isinstance(source, exp.From) else None
-
-
-def _has_more_sources(query: exp.Expr) -> bool:
-    return bool(query.args.get("joins") or query.args.get("laterals"))
-
-
-def _groups_several_times(select: exp.Select) -> bool:
-    group = select.args.get("group")
-    kinds = (exp.Cube, exp.Rollup, exp.GroupingSets)
-    return group is not None and bool(group.find(*kinds) or group.args.get("totals"))
-
-
-def _unnests(select: exp.Select) -> bool:
-    """Return whether it makes more rows than its source has, also by its ORDER BY."""
-    clauses = (select.args.get(key) for key in ("distinct", "group", "order", "having"))
-    parts = [*select.expressions, *(clause for clause in clauses if isinstance(clause, exp.Expr))]
-    return any(unnests(node) for part in parts for node in part.walk())
-
-
-def _is_one_row(select: exp.Select) -> bool:
-    """Return whether it aggregates all rows into one."""
-    return not select.args.get("group") and any(map(_sums_up, select.expressions))
-
-
-def _sums_up(projection: object) -> bool:
-    """Return whether there is an aggregate of this query: not of a subquery, nor over a window."""
-    if not isinstance(projection, exp.Expr) or isinstance(projection, exp.Query | exp.Window):
-        return False
-    return is_total(projection) or any(map(_sums_up, projection.iter_expressions()))
-
-
-def _bound(limit: object) -> int | None:
-    """Return a limit that is a number from 0 to `MAX_ROWS`, and means rows."""
-    if not isinstance(limit, exp.Limit | exp.Fetch):
-        return None
-    options = limit.args.get("limit_options")
-    if options and (options.args.get("percent") or options.args.get("with_ties")):
-        return None
-    count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression")
-    # FETCH FIRST ROW ONLY; a bare `FETCH` is an alias of the table in SQLite.
-    if isinstance(limit, exp.Fetch) and count is None and options and options.args.get("rows"):
-        return 1
-    if limit.expressions or not isinstance(count, exp.Literal) or not is_small(count, MAX_ROWS):
-        return None
-    return int(count.name)

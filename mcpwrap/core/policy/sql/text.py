@@ -10,11 +10,9 @@ that is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b()
 but sqlglot visits the whole tree so far at each link: each node is a step.
 """
 
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import sqlglot
 from sqlglot import ErrorLevel, Token, Tokenizer, TokenType, exp
@@ -27,6 +25,7 @@ from sqlglot.dialects.tsql import TSQL
 from sqlglot.parser import Parser
 
 from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.sql.words import StatementKind, is_name, kind_by_words, shows
 
 # Named here so that they are loaded now: the process that judges can open no file.
 GRAMMARS: dict[Dialect, type[Grammar]] = {
@@ -40,6 +39,8 @@ STEPS_PER_TOKEN = 5
 MORE_STEPS = 2000  # for 8 JOINs without ON; take 15 ms
 _LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
 MAX_CHARS = 100_000
+_MAX_CACHED_CHARS = 300_000  # of all texts, once for each dialect
+_CHARS_OF_AN_ENTRY = 100
 MAX_TOKENS = 10_000  # take 0.15 s
 MAX_NAME_BYTES = 63  # postgresql.org/docs/current/sql-syntax-lexical.html: NAMEDATALEN - 1
 # All control characters but tab, newline, form feed and return: those are space in every dialect.
@@ -84,18 +85,6 @@ _REPORTING_IF_BARE = frozenset({
 })  # fmt: skip
 # Pragmas with a row for each error; the last two have up to 100 of them, or up to their argument.
 _LISTING = frozenset({"foreign_key_check", "integrity_check", "quick_check"})
-# Statements of words and names that show tables, columns or settings. Source: those of SHOW in
-# postgresql.org/docs/current/sql-show.html, dev.mysql.com/doc/refman/8.4/en/show.html and
-# duckdb.org/docs/guides/meta. Logs of MySQL have whole rows.
-_NAME = r"""(?:[a-z_][a-z0-9_$]*|"[^"\\;]+"|`[^`\\;]+`)"""
-_NAMES = rf"{_NAME}(?:\.{_NAME})*"
-_SHOWING: dict[Dialect, str] = {
-    "postgres": rf"SHOW(\s+{_NAMES}){{1,4}}",
-    "mysql": rf"SHOW(?!\s+(BINLOG|RELAYLOG)\b)(\s+{_NAMES}){{1,6}}(\s+LIKE\s+'[^'\\]*')?"
-    rf"|DESC(RIBE)?(\s+{_NAMES}){{1,2}}",
-    "duckdb": rf"(SHOW|DESC|DESCRIBE|SUMMARIZE)\s+{_NAMES}"
-    rf"|SHOW\s+(ALL\s+TABLES|TABLES\s+FROM\s+{_NAMES})",
-}
 # It would write text that it cannot parse, which an agent sent, to stderr.
 sqlglot.logger.disabled = True
 
@@ -111,15 +100,6 @@ class Budget:
     steps: int
 
 
-class StatementKind(Enum):
-    """Kind of a statement that its first words determine."""
-
-    TELLS = "tells"  # it only reports: a pragma, a SHOW, or an EXPLAIN that runs nothing
-    LISTS = "lists"  # a pragma that shows as many rows as there are errors
-    SETS = "sets"  # any other pragma
-    UNKNOWN = "unknown"  # it might do anything
-
-
 @dataclass(frozen=True, slots=True)
 class ExplainStatement:
     """Statement of an EXPLAIN: it may be executed, and only its plan is shown."""
@@ -130,12 +110,44 @@ class ExplainStatement:
 Statement = exp.Expr | ExplainStatement | StatementKind
 
 
-@functools.lru_cache(maxsize=8)
-def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] | None:
-    """Return the statements of a text; None if it cannot be judged.
+@dataclass(frozen=True, slots=True)
+class WrittenStatement:
+    """Statement, and its text."""
 
-    Some texts are cached, because several rules test one text.
-    """
+    statement: Statement
+    written: str
+
+
+_Found = tuple[WrittenStatement, ...] | None
+
+
+class _Cache(dict[tuple[str, Dialect], _Found]):
+    """Statements of the last texts, because several rules test each text of a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chars = 0
+
+    def __missing__(self, key: tuple[str, Dialect]) -> _Found:
+        """Parse a text; clear a full cache."""
+        found = _parsed_text(*key)
+        self._chars += len(key[0]) + _CHARS_OF_AN_ENTRY
+        if self._chars > _MAX_CACHED_CHARS:
+            self.clear()
+            self._chars = len(key[0]) + _CHARS_OF_AN_ENTRY
+        self[key] = found
+        return found
+
+
+_CACHE = _Cache()
+
+
+def statements(untrusted_text: str, dialect: Dialect) -> _Found:
+    """Return the statements of a text; None if it cannot be judged."""
+    return _CACHE[untrusted_text, dialect]
+
+
+def _parsed_text(untrusted_text: str, dialect: Dialect) -> _Found:
     if len(untrusted_text) > MAX_CHARS or any(char in untrusted_text for char in _CONTROL):
         return None
     text = _without_explain(untrusted_text, dialect)
@@ -150,7 +162,8 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
     except Exception:  # noqa: BLE001 - StepLimitError, RecursionError, or any error of a parser
         return None
     if text is not untrusted_text and found:
-        found[0] = _explained(found[0], tokens, dialect)
+        first = _explained(found[0].statement, tokens, dialect)
+        found[0] = WrittenStatement(first, f"EXPLAIN {found[0].written}")
     return tuple(found)
 
 
@@ -186,6 +199,8 @@ def _without_explain(text: str, dialect: Dialect) -> str:
     if dialect != "sqlite":
         options = _MORE_EXPLAIN_OPTIONS.match(after)
         after = after[options.end() :] if options else after
+    if dialect == "mysql" and is_name(after.rstrip(f"{_SPACE};")):
+        return text  # EXPLAIN of a table describes it
     return after if is_explain and after[:1].isalpha() else text
 
 
@@ -239,19 +254,30 @@ def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-def _statement(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
+def _statement(
+    tokens: list[Token], text: str, dialect: Dialect, budget: Budget
+) -> WrittenStatement:
+    written = text[tokens[0].start : tokens[-1].end + 1]
+    return WrittenStatement(_classified(tokens, text, dialect, budget, written), written)
+
+
+def _classified(
+    tokens: list[Token], text: str, dialect: Dialect, budget: Budget, written: str
+) -> Statement:
     first = _word(tokens[0])
     if first == "PRAGMA":
         return _pragma(tokens[1:]) if dialect in {"sqlite", "duckdb"} else StatementKind.UNKNOWN
     if dialect == "tsql" and any(_word(token) in _BEGINNINGS for token in tokens[1:]):
-        return StatementKind.UNKNOWN
-    written = text[tokens[0].start : tokens[-1].end + 1]
-    if re.fullmatch(_SHOWING.get(dialect, ""), written, re.ASCII | re.IGNORECASE):
+        kind = kind_by_words(written)  # BULK INSERT
+        return kind if kind is StatementKind.REACHES else StatementKind.UNKNOWN
+    if shows(written, dialect):
         return StatementKind.TELLS
-    return _parsed(tokens, text, dialect, budget)
+    tree = _parsed(tokens, text, dialect, budget)
+    return kind_by_words(written) if tree is None else tree
 
 
-def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
+def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> exp.Expr | None:
+    """Return the tree of a statement; None if sqlglot does not know the whole statement."""
     if dialect != "sqlite" and _word(tokens[0]) in _EXPLAIN_OPTIONS:
         tokens = tokens[1:]  # with ANALYZE it is executed; ANALYZE alone changes only statistics
     try:
@@ -259,12 +285,54 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
     except StepLimitError:
         raise
     except Exception:  # noqa: BLE001 - as above; the other statements are still judged
-        return StatementKind.UNKNOWN
+        return None
     if not isinstance(tree, _STATEMENTS) or tree.find(exp.Command):
-        return StatementKind.UNKNOWN
-    if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() in _WITH_CODE:
-        return StatementKind.UNKNOWN
-    return tree
+        return None
+    return tree if _is_whole(tree, tokens) else None
+
+
+def _is_whole(tree: exp.Expr, tokens: list[Token]) -> bool:
+    """Return whether a statement has all of its parts: sqlglot takes prose for some of them.
+
+    `update readme`, `insert coin`, `delete account page`, `delete from cart button`, `create table
+    tennis`. And the code of a function or a trigger is not parsed.
+    """
+    match tree:
+        case exp.Update():
+            return bool(tree.expressions)
+        case exp.Insert():
+            return tree.expression is not None or bool(tree.args.get("default"))
+        case exp.Attach():
+            return tree.find(exp.Literal, exp.Placeholder) is not None or any(
+                token.token_type in _QUOTED for token in tokens
+            )
+        case exp.Delete():
+            has_where = tree.args.get("where") is not None
+            has_from = any(_word(token) in {"FROM", "WHERE"} for token in tokens)
+            return has_from and (has_where or not _is_renamed(tree)) and _names_its_sources(tree)
+        case exp.Create():
+            kind = str(tree.args.get("kind")).upper()
+            is_named = kind == "TABLE" and isinstance(tree.this, exp.Table)
+            has_more = tree.expression or tree.args.get("properties")
+            return kind not in _WITH_CODE and not (is_named and not has_more)
+        case _:
+            return True
+
+
+def _names_its_sources(tree: exp.Delete) -> bool:
+    """Return whether the tables before FROM are among those behind it: `DELETE t FROM t JOIN u`."""
+    named = [table.name.casefold() for table in tree.args.get("tables") or ()]
+    if not isinstance(tree.this, exp.Table):  # DELETE t WHERE …, of T-SQL
+        return tree.args.get("where") is not None
+    sources = [*tree.find_all(exp.Table)]
+    behind = {one.alias_or_name.casefold() for one in sources if one.arg_key != "tables"}
+    return all(name in behind for name in named)
+
+
+def _is_renamed(tree: exp.Delete) -> bool:
+    """Return whether a DELETE has nothing but a table and another name for it."""
+    is_plain = not (tree.args.get("using") or tree.args.get("tables") or tree.args.get("returning"))
+    return is_plain and isinstance(tree.this, exp.Table) and bool(tree.this.alias)
 
 
 def _explained(found: Statement, tokens: list[Token], dialect: Dialect) -> Statement:

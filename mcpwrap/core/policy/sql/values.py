@@ -21,6 +21,7 @@ _WITH_VARIABLES = frozenset({"mysql", "tsql"})
 _KEEPING_OPERATORS = (exp.Predicate, exp.Connector, exp.Dot, exp.Collate, exp.Escape)
 # With a number. numeric of PostgreSQL has 131 072 digits, so `n * 10 + 3` is a longer number.
 _COUNTING_OPERATORS = (exp.Add, exp.Sub, exp.Mod, exp.IntDiv)
+_CHOOSING = (exp.Where, exp.Limit, exp.Fetch, exp.Offset)
 _SUMS = (exp.Sum, exp.Avg)
 
 
@@ -58,7 +59,8 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
     match node:
         case exp.Parameter() | exp.PropertyEQ():
             # SELECT @a := concat(@a, s): a variable has the value of the row before.
-            return dialect in _WITH_VARIABLES and not _is_of_the_server(node)
+            is_variable = dialect in _WITH_VARIABLES and not _is_of_the_server(node)
+            return is_variable and not _only_chooses(node)
         case exp.Column() | exp.Dot() if dialect == "postgres" and _is_call(node):
             return True
         case exp.DataType():
@@ -69,6 +71,12 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
             return not _is_of_fixed_size(node, dialect)
         case _:
             return node.key in _COLLECTORS
+
+
+def _only_chooses(node: exp.Expr) -> bool:
+    """Return whether it is a parameter in a WHERE or a LIMIT, where it has one value."""
+    is_plain = isinstance(node, exp.Parameter) and node.find_ancestor(exp.PropertyEQ) is None
+    return is_plain and node.find_ancestor(*_CHOOSING) is not None
 
 
 def _is_of_the_server(node: exp.Expr) -> bool:

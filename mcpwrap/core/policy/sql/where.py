@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.sql.keys import is_for_each_row
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate, all_of, any_of
 
 # Functions without parentheses that sqlglot takes for columns.
@@ -29,7 +30,8 @@ def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Trista
     others = _has_other_sources(change)
     conditions = [where.this, *_joined_on(change)]
     return any_of(
-        _leaves_none(conditions, _Target(name, others, dialect)) for name in _names(change)
+        _leaves_none(conditions, _Target(name, table, others, dialect))
+        for name, table in _names(change).items()
     )
 
 
@@ -40,12 +42,12 @@ def _leaves_none(conditions: list[exp.Expr], target: "_Target") -> Tristate:
     return all_of(map(target.passes, conditions))
 
 
-def _names(change: exp.Delete | exp.Update) -> set[str]:
-    """Return the names of the changed tables; of `UPDATE t, u SET s = 1` both."""
+def _names(change: exp.Delete | exp.Update) -> dict[str, str]:
+    """Return the names of the changed tables by their aliases; of `UPDATE t, u SET s = 1` both."""
     tables = change.args.get("tables") or [change.this]
     if isinstance(change, exp.Update) and change.this.args.get("joins"):
         tables = [*change.this.find_all(exp.Table)]
-    return {table.alias_or_name.casefold() for table in tables}
+    return {table.alias_or_name.casefold(): table.name.casefold() for table in tables}
 
 
 def _has_other_sources(change: exp.Expr) -> bool:
@@ -68,6 +70,7 @@ class _Target:
     """Table that is changed, and evaluation of a condition for all its rows."""
 
     name: str
+    table: str  # its name, if it has another one too
     has_others: bool
     dialect: Dialect
 
@@ -84,6 +87,8 @@ class _Target:
 
         Only what is known without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
         """
+        if is_for_each_row(condition, self.table) or _compares_equal(condition):
+            return HOLDS
         match condition:
             case exp.Not() if isinstance(it := condition.this.unnest(), exp.And):
                 return any_of(map(self._holds_for_all, (it.left, it.right)))
@@ -93,8 +98,6 @@ class _Target:
                 return any_of(map(self._holds_for_all, (condition.left, condition.right)))
             case exp.And():
                 return all_of(map(self._holds_for_all, (condition.left, condition.right)))
-            case exp.Binary() if condition.left == condition.right:
-                return HOLDS
             case _:
                 return self._is_independent(condition)
 
@@ -115,6 +118,12 @@ class _Target:
             is_named = column.table.casefold() == self.name
             return is_named and not (is_inner and self.name in inner)
         return not (is_inner or self.has_others or name == self.name)
+
+
+def _compares_equal(condition: exp.Expr) -> bool:
+    """Return whether both sides are the same: `id = id`."""
+    is_logic = isinstance(condition, exp.And | exp.Or)
+    return isinstance(condition, exp.Binary) and not is_logic and condition.left == condition.right
 
 
 def _names_within(condition: exp.Expr) -> set[str]:

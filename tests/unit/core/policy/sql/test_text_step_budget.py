@@ -4,7 +4,13 @@ import pytest
 
 from mcpwrap.core.policy.rules import Dialect
 from mcpwrap.core.policy.sql.statements import judge_sql
-from mcpwrap.core.policy.sql.text import GRAMMARS, StepLimitError, budget_for, parse_statement
+from mcpwrap.core.policy.sql.text import (
+    GRAMMARS,
+    StepLimitError,
+    budget_for,
+    parse_statement,
+    statements,
+)
 from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
 
 
@@ -62,3 +68,12 @@ def test_the_statements_of_a_text_share_what_it_may_take() -> None:
 def test_what_people_write_takes_about_a_step_for_each_token(text: str, dialect: Dialect) -> None:
     tokens, steps = steps_of(text, dialect)
     assert steps < 2 * tokens
+
+
+def test_texts_are_parsed_anew_once_too_many_were_cached() -> None:
+    first = statements("SELECT 'first'", "sqlite")
+    assert statements("SELECT 'first'", "sqlite") is first
+    for number in range(4):
+        statements(f"SELECT '{number}{'x' * 90_000}'", "sqlite")
+    again = statements("SELECT 'first'", "sqlite")
+    assert (again == first, again is first) == (True, False)
