@@ -106,6 +106,8 @@ def prepared(commit: str = "") -> Iterator[Prepared]:
 
 def _add_policy_and_peers(machine: Machine) -> None:
     machine.write("/etc/mcpwrap/policy.yaml", gate_rules.policy())
+    if machine.as_root("mcpwrap policy check >/dev/null 2>&1 || echo old").out:
+        machine.write("/etc/mcpwrap/policy.yaml", gate_rules.policy_before_defaults())
     machine.as_root("mcpwrap policy check && systemctl reload-or-restart mcpwrap-gate")
     machine.write(f"{INSIDE}/firewall.yaml", gate_rules.FIREWALL)
     for name, command in gate_rules.PEERS.items():

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchmarks.bench_machine import ECHO, INSIDE, Prepared, prepared
 from benchmarks.comparison import Comparison, HeldAgainst
-from benchmarks.gate_rules import HOW_MANY, LIMITED, MANY_RULES, POLICED
+from benchmarks.gate_rules import DEFAULTED, HOW_MANY, LIMITED, MANY_RULES, POLICED
 from benchmarks.pairs import print_pairs
 from benchmarks.rows import Of, Row, at_least, at_most, print_tables
 
@@ -21,6 +21,7 @@ WAYS = {
     "gate": "gate, no rules",
     "policed": "gate, a policy",
     "limited": "gate, a policy with limits",
+    "defaulted": "gate, the default policy",
     "many": f"gate, {HOW_MANY} patterns",
     "agentguard": "agentguard-mcp 0.2.0",
     "firewall": "mcp-firewall 0.1.0",
@@ -31,11 +32,13 @@ COMMANDS = {
     "gate": "mcpwrap-connect gated",
     "policed": f"mcpwrap-connect {POLICED}",
     "limited": f"mcpwrap-connect {LIMITED}",
+    "defaulted": f"mcpwrap-connect {DEFAULTED}",
     "many": f"mcpwrap-connect {MANY_RULES}",
     "agentguard": f"{INSIDE}/agentguard",
     "firewall": f"{INSIDE}/firewall",
 }
 LIMITS: HeldAgainst = [("pipe", None), ("policed", None)]
+DEFAULT: HeldAgainst = [("gate", at_most(1.1, Of.RATIO))]
 PEERS = frozenset({"agentguard", "firewall"})
 AGAINST_BOTH: HeldAgainst = [("pipe", None), ("relay", None)]
 SMALL = Comparison(
@@ -55,8 +58,10 @@ SMALL = Comparison(
             ("relay", at_most(1.8, Of.RATIO)),
         ],
         ("hot_p50", "limited"): LIMITS,
+        ("hot_p50", "defaulted"): DEFAULT,
         ("sparse_p50", "policed"): [("pipe", at_most(250, Of.ADDED)), ("relay", None)],
         ("sparse_p50", "limited"): LIMITS,
+        ("sparse_p50", "defaulted"): DEFAULT,
     },
 )
 SHAPES = Comparison(

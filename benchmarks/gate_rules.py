@@ -1,7 +1,17 @@
 """The policies that the gate and its peers are measured with."""
 
-POLICED, LIMITED, MANY_RULES = "policed", "limited", "many-rules"
-SERVERS = (POLICED, LIMITED, MANY_RULES)
+from collections.abc import Iterator
+
+from mcpwrap.core.policy.default_policy import short_names
+from mcpwrap.machine.default_policy import shipped
+
+POLICED, LIMITED, MANY_RULES, DEFAULTED = "policed", "limited", "many-rules", "defaulted"
+SERVERS = (POLICED, LIMITED, MANY_RULES, DEFAULTED)
+# All servers of the machine but `DEFAULTED`: what they are measured with has no default policy.
+_OTHERS = (
+    POLICED, LIMITED, MANY_RULES, "warm", "cold", "gated", "idle", "sealed", "direct", "runs",
+    "hub*", "bighub", "m?", "pinned", "unpinned",
+)  # fmt: skip
 HOW_MANY = 50
 # As an operator may write it. The calls of load.c meet `no-keys-out` and all that is in `results`.
 _TYPICAL = """\
@@ -27,6 +37,10 @@ rules:
     tool: "*"
     when: [{arg: text, matches: 'BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|ghp_[A-Za-z0-9]{36}'}]
     action: block
+"""
+_DEFAULT_LIMITS = """\
+  # In the place of the default policy's: all of its mechanisms but the rate.
+  - {server: defaulted, identical_calls: 1000000, repeated_calls: 1000000, scope: session}
 """
 _RESULTS = """\
 results:
@@ -62,9 +76,23 @@ PEERS = {
 
 
 def policy() -> str:
-    """Return the policy of the machine, for all three servers."""
+    """Return the policy of the machine, for versions that have a default policy."""
+    limits = f"limits:\n{_DEFAULT_LIMITS}"
+    return "".join([policy_before_defaults().replace("limits:\n", limits), *_disabled()])
+
+
+def policy_before_defaults() -> str:
+    """Return the policy of the machine, for versions without a default policy."""
     many = "".join(map(_rule, range(HOW_MANY)))
     return f"{_TYPICAL}{many}{_RESULTS}"
+
+
+def _disabled() -> Iterator[str]:
+    """Yield the lines that leave the default policy to one server, but for its rate."""
+    yield "default_policy:\n  disabled:\n"
+    for name in short_names(shipped.load()):
+        servers = (*_OTHERS, DEFAULTED) if name == "limits" else _OTHERS
+        yield f"    - {{rule: {name}, server: [{', '.join(map(repr, servers))}]}}\n"
 
 
 def _rule(number: int) -> str:

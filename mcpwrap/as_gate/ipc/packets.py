@@ -2,11 +2,12 @@
 
     child → monitor   `N` name of the server, and the agent if a listener asked, once · `S` server
                       started · `F` start failed, and why · `A` request to call a tool, with a
-                      digest of the arguments · `T` result of a call · `R` part of the audit is full
-    monitor → child   `G` call admitted · `H` call held back, for how long, and why · `O` with a
-                      file: the session is in the audit, under this name · `B` no room, and why ·
-                      `R` with a file: the next part · `X` audit cannot be written · `P` with a
-                      descriptor: the policy has changed
+                      digest of it and its arguments · `T` outcome of a call, with digests of the
+                      call and of its answer · `R` part of the audit is full
+    monitor → child   `G` call admitted · `H` call held back: the kind of limit, for how long, and
+                      why · `O` with a file: the session is in the audit, under this name · `B` no
+                      room, and why · `R` with a file: the next part · `X` audit cannot be written ·
+                      `P` with a descriptor: the policy has changed
 
 A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
 An invalid packet raises ChannelError, in the other modules of this room too.
@@ -15,12 +16,13 @@ An invalid packet raises ChannelError, in the other modules of this room too.
 import array
 import socket
 from dataclasses import dataclass
-from typing import assert_never
+from typing import assert_never, cast
 
-from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
+from mcpwrap.core.policy.decision import LimitExceeded, LimitKind
 
 MAX_BYTES = 8 * 1024
-DIGEST_BYTES = 16
+NO_DIGEST = bytes(DIGEST_BYTES)
 _MAX_TOOL_CHARS = 512  # longer names are cut, and count as one tool if they are then equal
 
 
@@ -53,15 +55,17 @@ class CallLimitRequest:
     """Rate limit check of a call that the policy allows."""
 
     tool: str
-    digest: bytes  # of its arguments
+    digest: bytes  # of it and its arguments; zeros where repeats are not counted
 
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """Result of a call that has ended."""
+    """Outcome of a call that has ended."""
 
     tool: str
     failed: bool
+    digest: bytes = NO_DIGEST  # as in `CallLimitRequest`
+    answer_digest: bytes = NO_DIGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,9 @@ def encode(packet: FromChild) -> bytes:
             return b"A" + digest + tool[:_MAX_TOOL_CHARS].encode()
         case PartIsFull():
             return b"R"
-        case CallFinished(tool, failed):
-            return b"T" + (b"1" if failed else b"0") + tool[:_MAX_TOOL_CHARS].encode()
+        case CallFinished(tool, failed, digest, answer):
+            flag = b"1" if failed else b"0"
+            return b"T" + flag + digest + answer + tool[:_MAX_TOOL_CHARS].encode()
         case _:
             assert_never(packet)
 
@@ -119,8 +124,9 @@ def decode(untrusted: bytes) -> FromChild:
         return StartFailed(rest.decode(errors="replace"))
     if kind == b"A" and len(rest) >= DIGEST_BYTES:
         return CallLimitRequest(_text(rest[DIGEST_BYTES:]), rest[:DIGEST_BYTES])
-    if kind == b"T" and rest[:1] in {b"0", b"1"}:
-        return CallFinished(_text(rest[1:]), rest[:1] == b"1")
+    if kind == b"T" and rest[:1] in {b"0", b"1"} and len(rest) > 2 * DIGEST_BYTES:
+        digest, answer = rest[1 : 1 + DIGEST_BYTES], rest[1 + DIGEST_BYTES : 1 + 2 * DIGEST_BYTES]
+        return CallFinished(_text(rest[1 + 2 * DIGEST_BYTES :]), rest[:1] == b"1", digest, answer)
     raise ChannelError("a packet of no known kind")
 
 
@@ -130,7 +136,7 @@ def answer(child: socket.socket, held: LimitExceeded | None) -> None:
     Raises:
         OSError: the child has ended, or does not read.
     """
-    text = f"H{held.retry_after_s!r} {held.why}" if held else "G"
+    text = f"H{held.kind} {held.retry_after_s!r} {held.why}" if held else "G"
     child.send(text.encode(), socket.MSG_DONTWAIT)
 
 
@@ -180,8 +186,8 @@ def decode_answer(answer: bytes) -> LimitExceeded | None:
     """Return the monitor's answer, which is trusted."""
     if answer == b"G":
         return None
-    retry_after_s, _, why = answer[1:].decode().partition(" ")
-    return LimitExceeded(why, float(retry_after_s))
+    kind, retry_after_s, why = answer[1:].decode().split(" ", 2)
+    return LimitExceeded(why, float(retry_after_s), cast(LimitKind, kind))
 
 
 def _text(untrusted: bytes) -> str:

@@ -20,16 +20,20 @@ from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, ChildTa
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core import session_shares
-from mcpwrap.core.policy.circuit_breaker import CircuitBreaker
-from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.policy.decision import CallOutcome, LimitExceeded
+from mcpwrap.core.policy.limits.circuit_breaker import CircuitBreaker
 from mcpwrap.core.policy.rules import LimitsEntry
 from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire.server_files import AccessRule
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.machine.server_contexts import server_context
 
 
 class CallCounters:
-    """Call counters by account (from the kernel), server (access list) and tool (as reported)."""
+    """Call counters by account (from the kernel), server (access list) and tool (as reported).
+
+    Limits of the scope `session`, and those of the default policy, are counted in the session.
+    """
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
@@ -41,15 +45,18 @@ class CallCounters:
         if limits is None:
             return None
         key = (child.who.uid, child.server, asked.tool)
-        return self._breaker.ask(key, limits, asked.digest, now_s)
+        return self._breaker.counter(key, limits).ask(asked.digest, now_s)
 
     def report(self, child: Child, finished: CallFinished, now_s: float) -> None:
         """Report the outcome of a call to the circuit breaker."""
         limits = self._limits(child.server, finished.tool)
-        if limits is None:
-            return
         key = (child.who.uid, child.server, finished.tool)
-        if why := self._breaker.report(key, limits, now_s, failed=finished.failed):
+        answer = b"" if finished.answer_digest == packets.NO_DIGEST else finished.answer_digest
+        outcome = CallOutcome(finished.failed, finished.digest, answer)
+        if limits is None:
+            self._breaker.repeated(child.who.uid, child.server).report(outcome)
+            return
+        if why := self._breaker.counter(key, limits).report(outcome, now_s):
             tool = f"{finished.tool!a}"
             log_line(f"uid {child.who.uid}, {child.server!r}: {tool} is held back: {why}")
 
@@ -59,7 +66,8 @@ class CallCounters:
 
     def _limits(self, server: str, tool: str) -> LimitsEntry | None:
         policy = self._policies.compiled(server)
-        return policy.limits_for(tool) if policy else None
+        limits = policy.limits_for(tool) if policy else None
+        return limits if limits is not None and limits.scope == "agent" else None
 
 
 class MonitorDispatcher:
@@ -184,7 +192,8 @@ class MonitorDispatcher:
             packets.open_audit(each.channel, opening)
         finally:
             os.close(opening.fd)
-        self._policies.compiled(server)  # for children that are forked from now on
+        # For children that are forked from now on.
+        self._policies.compiled(server, server_context(admission))
 
     def _no_room_for(self, agent: AgentIdentity, server: str, admission: AccessRule) -> str:
         """Return why an agent may open no further session of a server; "" if it may."""

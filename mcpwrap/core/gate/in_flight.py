@@ -23,6 +23,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     task: str = ""
     revision: str | None = None  # in its envelope
     cursor: str = ""  # of a page after a list's first
+    call_digest: bytes = b""  # of a tool and arguments whose repeats are counted
     listens: frozenset[str] = frozenset()  # lists of whose changes it is to be notified
 
 

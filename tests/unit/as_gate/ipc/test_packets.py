@@ -25,12 +25,13 @@ from mcpwrap.as_gate.ipc.packets import (
 from mcpwrap.as_gate.session.monitor_client import PolicyUpdate, ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
+from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
 from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.shared_memory import DoorbellFlag
 from mcpwrap.linux.unix_socket import memfd
 
-DIGEST = bytes(range(16))
+DIGEST = bytes(range(DIGEST_BYTES))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ DIGEST = bytes(range(16))
         CallLimitRequest("", DIGEST),
         CallFinished("Ääh", failed=True),
         CallFinished("x", failed=False),
+        CallFinished("x", failed=False, digest=DIGEST, answer_digest=DIGEST[::-1]),
     ],
 )
 def test_there_and_back(packet: FromChild) -> None:
@@ -67,7 +69,19 @@ def test_long_texts_are_cut(packet: FromChild) -> None:
 
 @pytest.mark.parametrize(
     "untrusted",
-    [b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff", b"A" + DIGEST + b"\xff"],
+    [
+        b"",
+        b"X",
+        b"SS",
+        b"R1",
+        b"A123",
+        b"T",
+        b"T2x",
+        b"N\xff",
+        b"T1" + 2 * DIGEST + b"\xff",
+        b"T1" + 2 * DIGEST[:-1] + b"x",
+        b"A" + DIGEST + b"\xff",
+    ],
 )
 def test_malformed_packets_raise(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
@@ -85,9 +99,9 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
             packets.hand_out(monitor, "12ab", fd)
             bell.raise_flag()
             os.close(fd)
-        packets.answer(monitor, LimitExceeded("3 calls in 2 s", 1.25))
+        packets.answer(monitor, LimitExceeded("3 calls in 2 s", 1.25, "loop"))
         packets.answer(monitor, None)
-        assert to_monitor.ask("x", DIGEST) == LimitExceeded("3 calls in 2 s", 1.25)
+        assert to_monitor.ask("x", DIGEST) == LimitExceeded("3 calls in 2 s", 1.25, "loop")
         assert to_monitor.ask("x", DIGEST) is None
         assert (to_monitor.policy_update(), to_monitor.policy_update()) == (
             PolicyUpdate("12ab", b"new"),

@@ -1,36 +1,25 @@
-"""Rate limit, loop detection and circuit breaker of calls, and their recovery."""
+"""Rate limit and circuit breaker of calls, and their recovery."""
 
 import pytest
 
-from mcpwrap.core.policy.circuit_breaker import MAX_CALLS, MAX_TOOLS, CircuitBreaker
-from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.policy.decision import CallOutcome, LimitExceeded
+from mcpwrap.core.policy.limits.circuit_breaker import MAX_CALLS, MAX_TOOLS, CircuitBreaker
 from mcpwrap.core.policy.rules import LimitsEntry
 
 READ = (1000, "sqlite", "read_query")
-LOOP = LimitsEntry(identical_calls=3)
 RATE = LimitsEntry(calls=2, calls_window_s=10)
 FAILING = LimitsEntry(failures=2)
+FAILED, ENDED = CallOutcome(failed=True), CallOutcome(failed=False)
 
 
 def ask(breaker: CircuitBreaker, limits: LimitsEntry, digest: str, now_s: float) -> str:
-    held = breaker.ask(READ, limits, digest.encode(), now_s)
+    held = breaker.counter(READ, limits).ask(digest.encode(), now_s)
     return f"{held.why}, {held.retry_after_s:g} s" if held else "goes"
 
 
 @pytest.mark.parametrize(
     ("limits", "calls"),
     [
-        (
-            LOOP,
-            [
-                (0, "a", "goes"), (1, "a", "goes"), (2, "a", "goes"),
-                (3, "a", "3 identical calls in a row, 30 s"),
-                (4, "b", "3 identical calls in a row, 29 s"),  # another argument does not evade it
-                (33, "a", "goes"),  # one call is tried
-                (34, "a", "3 identical calls in a row, 29 s"),  # and no other until its outcome
-            ],
-        ),
-        (LOOP, [(n, "ab"[n % 2], "goes") for n in range(20)]),  # not in a row
         (
             RATE,
             [
@@ -42,7 +31,7 @@ def ask(breaker: CircuitBreaker, limits: LimitsEntry, digest: str, now_s: float)
         ),
         (LimitsEntry(), [(0, "a", "goes")] * 50),
     ],
-    ids=["loop", "alternating", "rate", "no limit"],
+    ids=["rate", "no limit"],
 )  # fmt: skip
 def test_calls_are_held(limits: LimitsEntry, calls: list[tuple[float, str, str]]) -> None:
     breaker = CircuitBreaker()
@@ -52,7 +41,8 @@ def test_calls_are_held(limits: LimitsEntry, calls: list[tuple[float, str, str]]
 
 def tell(breaker: CircuitBreaker, ends: str, now_s: float = 0.0) -> list[str]:
     """End a call with `+`, which is a success, or `-`."""
-    return [breaker.report(READ, FAILING, now_s, failed=each == "-") for each in ends]
+    counter = breaker.counter(READ, FAILING)
+    return [counter.report(CallOutcome(failed=each == "-"), now_s) for each in ends]
 
 
 def test_failures_in_a_row_open_it_and_a_success_closes_it() -> None:
@@ -83,50 +73,40 @@ def test_a_try_that_never_comes_back_does_not_shut_it_for_good() -> None:
     assert answers == ["goes", held[0], "goes", held[1]]
 
 
-def test_a_loop_that_was_broken_may_begin_anew_after_a_good_call() -> None:
-    breaker = CircuitBreaker()
-    assert [ask(breaker, LOOP, "a", 0) for _ in range(4)][2:] == [
-        "goes",
-        "3 identical calls in a row, 30 s",
-    ]
-    assert ask(breaker, LOOP, "a", 30) == "goes"
-    assert breaker.report(READ, LOOP, 31, failed=False) == ""
-    assert [ask(breaker, LOOP, "a", 32) for _ in range(4)] == [
-        "goes", "goes", "goes", "3 identical calls in a row, 30 s",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "other", [(1001, "sqlite", "read_query"), (1000, "git", "read_query"), (1000, "sqlite", "list")]
 )
 def test_agents_servers_and_tools_are_counted_apart(other: tuple[int, str, str]) -> None:
     breaker = CircuitBreaker()
     for key in (READ, READ, other, other):
-        assert breaker.ask(key, RATE, b"a", 0.0) is None
+        assert breaker.counter(key, RATE).ask(b"a", 0.0) is None
     for key in (READ, other):
-        assert breaker.ask(key, RATE, b"a", 0.0) == LimitExceeded("2 calls in 10 s", 10.0)
+        assert breaker.counter(key, RATE).ask(b"a", 0.0) == LimitExceeded("2 calls in 10 s", 10.0)
 
 
 def test_invented_names_are_counted_together() -> None:
     breaker = CircuitBreaker()
     answers = [
-        breaker.ask((1000, "sqlite", f"tool{n}"), RATE, b"a", 0.0) for n in range(MAX_TOOLS + 3)
+        breaker.counter((1000, "sqlite", f"tool{n}"), RATE).ask(b"a", 0.0)
+        for n in range(MAX_TOOLS + 3)
     ]
     assert [n for n, held in enumerate(answers) if held] == [MAX_TOOLS + 2]
-    assert breaker.ask((1001, "sqlite", "tool"), RATE, b"a", 0.0) is None  # another agent's are not
+    assert (
+        breaker.counter((1001, "sqlite", "tool"), RATE).ask(b"a", 0.0) is None
+    )  # another agent's are not
     breaker.forget_all()
-    assert breaker.ask((1000, "sqlite", f"tool{MAX_TOOLS + 2}"), RATE, b"a", 0.0) is None
+    assert breaker.counter((1000, "sqlite", f"tool{MAX_TOOLS + 2}"), RATE).ask(b"a", 0.0) is None
 
 
 def after_invented_names(limits: LimitsEntry, count: int = MAX_TOOLS) -> CircuitBreaker:
     breaker = CircuitBreaker()
     for n in range(count):
-        breaker.ask((1000, "sqlite", f"invented{n}"), limits, b"", 0.0)
+        breaker.counter((1000, "sqlite", f"invented{n}"), limits).ask(b"", 0.0)
     return breaker
 
 
 def goes(breaker: CircuitBreaker, tool: str, limits: LimitsEntry, now_s: float) -> bool:
-    return breaker.ask((1000, "sqlite", tool), limits, b"", now_s) is None
+    return breaker.counter((1000, "sqlite", tool), limits).ask(b"", now_s) is None
 
 
 def test_later_names_are_counted_by_their_own_entry() -> None:
@@ -143,12 +123,12 @@ def test_later_names_are_counted_by_their_own_entry() -> None:
 def test_the_success_of_one_later_name_hides_no_failure_of_another() -> None:
     breaker = after_invented_names(FAILING)
     danger, harmless = (1000, "sqlite", "danger"), (1000, "sqlite", "harmless")
-    assert breaker.report(danger, FAILING, 0, failed=True) == ""
-    assert breaker.report(harmless, FAILING, 0, failed=False) == ""
-    assert breaker.report(danger, FAILING, 0, failed=True) == "2 failures in a row"
+    assert breaker.counter(danger, FAILING).report(FAILED, 0) == ""
+    assert breaker.counter(harmless, FAILING).report(ENDED, 0) == ""
+    assert breaker.counter(danger, FAILING).report(FAILED, 0) == "2 failures in a row"
     assert not goes(breaker, "harmless", FAILING, 1)
     assert goes(breaker, "danger", FAILING, 30)
-    assert breaker.report(danger, FAILING, 31, failed=False) == ""
+    assert breaker.counter(danger, FAILING).report(ENDED, 31) == ""
     assert goes(breaker, "harmless", FAILING, 31)
 
 
@@ -164,7 +144,7 @@ def test_many_calls_are_remembered_of_few_names() -> None:
     breaker = after_invented_names(many, 2)
     shared = LimitsEntry(calls=MAX_CALLS, tools=("a*",))
     assert [goes(breaker, f"b{n}", many, 0) for n in range(3)] == [True] * 3
-    assert len(breaker._circuit_by_key) == 2
+    assert len(breaker._counter_by_key) == 2
     breaker.forget_all()
     assert [goes(breaker, f"a{n}", shared, 0) for n in range(3)] == [True] * 3
-    assert len(breaker._circuit_by_key) == 1
+    assert len(breaker._counter_by_key) == 1

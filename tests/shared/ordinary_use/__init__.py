@@ -1,0 +1,1 @@
+"""Ordinary use of real servers: calls of two hours of an agent's work, which no policy may stop."""
