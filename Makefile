@@ -27,6 +27,7 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, the site's l
 	$(PYTHON) -m tests.project.names
 	$(PYTHON) -m tests.project.language.wording
 	$(PYTHON) -m tests.project.pages.how_to_pages
+	$(PYTHON) -m tests.project.pages.default_policy --check
 	$(PYTHON) -m tests.project.pages.site --quiet
 	$(PYTHON) -m tests.system.tools.slow_stories
 
@@ -59,6 +60,9 @@ error-changes: .venv/done  ## print fifty errors of AGAINST=COMMIT beside those 
 
 errors-page: .venv/done  ## write docs/mcpwrap-errors.7.rst from the errors in mcpwrap/ and docs/errors/
 	@$(PYTHON) -m tests.project.pages.error_pages
+
+default-policy: .venv/done  ## write the default policy's policy.json from its YAML, and play its cases
+	@$(PYTHON) -m tests.project.pages.default_policy
 
 docs: .venv/done  ## build README, how-tos, manual and design as a site in dist/site, and check its links
 	@$(PYTHON) -m tests.project.pages.site

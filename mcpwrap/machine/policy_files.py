@@ -12,6 +12,7 @@ from mcpwrap.linux.root_files import expect_roots_folder, read_roots_own
 
 FILE = "/etc/mcpwrap/policy.yaml"
 FOLDER = "/etc/mcpwrap/policy.d"
+DEFAULT_POLICY_FILE = f"{FOLDER}/default-policy.yaml"  # `mcpwrap policy default` writes it
 
 
 def policy_files() -> list[SourceFile]:

@@ -265,6 +265,7 @@ def _admission(
         policy=policy,
         sessions=server.limits.sessions,
         executes=isinstance(server.runs, Python),
+        workspaces=tuple(one.path for one in server.workspace if one.is_writable),
     )
 
 

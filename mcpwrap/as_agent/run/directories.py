@@ -9,6 +9,8 @@ from pathlib import Path
 
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import remove_tree
+from mcpwrap.machine import user_policy
+from mcpwrap.machine.user_policy import UserPolicy
 
 _HOMES = "home"
 _TMP = "tmp"
@@ -18,7 +20,7 @@ _TMP = "tmp"
 class Folders:
     """Paths of policy and state of a user. Source: XDG Base Directory Specification 0.8."""
 
-    policy: Path  # a file
+    policy: UserPolicy
     state: Path
 
     @property
@@ -33,9 +35,8 @@ class Folders:
 
 def of_user(environ: Mapping[str, str], home: Path) -> Folders:
     """Return the folders of this user."""
-    config = _base(environ.get("XDG_CONFIG_HOME", ""), home / ".config")
     state = _base(environ.get("XDG_STATE_HOME", ""), home / ".local/state")
-    return Folders(policy=config / "mcpwrap/policy.yaml", state=state / "mcpwrap")
+    return Folders(policy=user_policy.of_user(environ, home), state=state / "mcpwrap")
 
 
 def _base(named: str, default: Path) -> Path:

@@ -1,78 +1,50 @@
 """Policy decisions of `mcpwrap run`, in the relay's process: policy, limits, circuit breaker."""
 
-import os
 import time
 from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate
-from mcpwrap.core.gate.ports import Audit
-from mcpwrap.core.policy.circuit_breaker import CircuitBreaker
-from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.gate.ports import Audit, PolicyOwner
+from mcpwrap.core.policy.compiled import NO_CONTEXT, ServerContext, compile_policy
+from mcpwrap.core.policy.limits.session_limiter import SessionLimiter
 from mcpwrap.core.policy.rules import Policy
-from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.machine.default_policy import shipped
+from mcpwrap.machine.user_policy import UserPolicy, unreadable
 
 
-def read_policy(named: Path | None, default: Path) -> Policy:
-    """Read the policy from the named file, or the default one; if that is missing, without rules.
+def read_policy(named: Path | None, own: UserPolicy) -> Policy:
+    """Read the named file, or the user's own files, and extend them by the default policy.
 
     Raises:
-        UsageError: it cannot be read, or has errors.
+        UsageError: a file cannot be read, or has errors.
     """
-    file = named or default
+    files = own.files() if named is None else [_named(named)]
+    return shipped.extended(parse_policy(files))
+
+
+def _named(file: Path) -> SourceFile:
     try:
-        return parse_policy([SourceFile(str(file), file.read_bytes())])
-    except FileNotFoundError as error:
-        if named is None:
-            return Policy()
-        raise _unreadable(file, error) from error
+        return SourceFile(str(file), file.read_bytes())
     except OSError as error:
-        raise _unreadable(file, error) from error
+        raise unreadable(file, error) from error
 
 
-def _unreadable(file: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot be read: {error.strerror}",
-        where=str(file),
-        fix="name a file that this account can read",
-        code="E-USAGE-UNREADABLE-FILE",
-    )
+def gate_for(
+    server: str, policy: Policy, audit: Audit, context: ServerContext = NO_CONTEXT
+) -> Gate:
+    """Return the message gate of one session, with its compiled policy and its call limiter.
+
+    Other sessions of the agent have limits of their own, whatever the scope of an entry.
+    """
+    compiled = compile_policy(policy, server, context)
+    limiter = SessionLimiter(compiled, ("agent", "session"), time.monotonic, _log)
+    gate = Gate(compiled, limiter, audit)
+    gate.name_owner(PolicyOwner(server, is_user=True))
+    return gate
 
 
-def gate_for(server: str, policy: Policy, audit: Audit) -> Gate:
-    """Return the message gate of one session, with its compiled policy and its call limiter."""
-    compiled = compile_policy(policy, server)
-    return Gate(compiled, _LocalCallLimiter(server, compiled), audit)
-
-
-class _LocalCallLimiter:
-    """Limits and circuit breaker of one session; other sessions of the agent have their own."""
-
-    def __init__(self, server: str, policy: CompiledPolicy) -> None:
-        self._server = server
-        self._policy = policy
-        self._breaker = CircuitBreaker()
-
-    def counts(self, tool: str) -> bool:
-        limits = self._policy.limits_for(tool)
-        return limits is not None and bool(limits.identical_calls)
-
-    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
-        limits = self._policy.limits_for(tool)
-        if limits is None:
-            return None
-        return self._breaker.ask(self._key(tool), limits, call_digest, time.monotonic())
-
-    def report(self, tool: str, *, failed: bool) -> None:
-        limits = self._policy.limits_for(tool)
-        if limits is None:
-            return
-        now_s = time.monotonic()
-        if why := self._breaker.report(self._key(tool), limits, now_s, failed=failed):
-            log_line(f"mcpwrap run: {tool!r} is held back: {why}")
-
-    def _key(self, tool: str) -> tuple[int, str, str]:
-        return os.getuid(), self._server, tool
+def _log(tool: str, why: str) -> None:
+    log_line(f"mcpwrap run: {tool!r} is held back: {why}")

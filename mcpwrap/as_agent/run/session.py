@@ -19,6 +19,7 @@ from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Confinement, Network, San
 from mcpwrap.as_agent.run.toolchain import CommandContext
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
+from mcpwrap.core.policy.compiled import ServerContext
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -96,10 +97,17 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
             command=str(program), args=options.command[1:], cwd=str(context.cwd), env=env
         )
         with user_audit.session(own.audit, name, policy) as recorder:
-            gate = local_gate.gate_for(name, policy, recorder)
+            gate = local_gate.gate_for(name, policy, recorder, _server_context(context))
             ended = _run_confined(started, closing, (gate, recorder.arrived), options)
     _report_end(ended, name, options)
     return ended.status
+
+
+def _server_context(context: CommandContext) -> ServerContext:
+    """Return where the server may delete: what it may write, and its working folder."""
+    is_wide = context.is_too_wide(context.cwd)
+    folders = context.to_write if is_wide else {context.cwd, *context.to_write}
+    return ServerContext(workspaces=tuple(sorted(map(str, folders))))
 
 
 def _found(command: str, context: CommandContext, agents_path: str) -> tuple[Path, CommandContext]:

@@ -8,13 +8,20 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.policy import rules
-from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.compiled import (
+    NO_CONTEXT,
+    CompiledPolicy,
+    ServerContext,
+    compile_policy,
+)
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.unix_socket import memfd
+from mcpwrap.machine.default_policy import shipped
 from mcpwrap.machine.policy_files import gone, policy_files
+from mcpwrap.machine.server_contexts import server_context
 
 
 class Policies:
@@ -38,7 +45,7 @@ class Policies:
         try:
             recorded = [f for one in admissions().by_server.values() for f in one.policy]
             files = policy_files()
-            policy = parse_policy(files)
+            policy = shipped.extended(parse_policy(files))
         except (McpwrapError, OSError, msgspec.MsgspecError) as error:
             self.problem = str(error)
             self.why_none = _why_none(error)
@@ -77,13 +84,18 @@ class Policies:
             return "no policy: all are refused until /etc/mcpwrap/policy.yaml is right"
         return f"policy {self.digest}" + (", not that of the files" if self.problem else "")
 
-    def compiled(self, server: str) -> CompiledPolicy | None:
-        """Return the rules for one server; None without a valid policy."""
+    def compiled(self, server: str, context: ServerContext | None = None) -> CompiledPolicy | None:
+        """Return the rules for one server; None without a valid policy.
+
+        Without a context it is the last one, which the operator's rules and limits do not need.
+        """
         if self._policy is None:
             return None
-        if server not in self._compiled_by_server:
-            self._compiled_by_server[server] = compile_policy(self._policy, server)
-        return self._compiled_by_server[server]
+        known = self._compiled_by_server.get(server)
+        if known is None or context not in {None, known.context}:
+            known = compile_policy(self._policy, server, context or NO_CONTEXT)
+            self._compiled_by_server[server] = known
+        return known
 
     def rules_for(self, server: str, admission: AccessRule) -> CompiledPolicy:
         """Return the rules for the session of a server.
@@ -91,7 +103,7 @@ class Policies:
         Raises:
             RefusalError: there is no valid policy, or a file with rules for the server is missing.
         """
-        policy = self.compiled(server)
+        policy = self.compiled(server, server_context(admission))
         if policy is None:
             raise RefusalError(session_socket.Exit.UNAVAILABLE, self.why_none)
         if missing := self.missing(admission):
@@ -101,6 +113,20 @@ class Policies:
             )
             raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
         return policy
+
+    def copy_for_agents(self, server: str, admission: AccessRule) -> int:
+        """Return a descriptor of the rules for one server, without the names of other servers.
+
+        Raises:
+            RefusalError: as of `rules_for`.
+        """
+        self.rules_for(server, admission)
+        if self._policy is None:
+            raise ValueError("no policy is in force")
+        part = rules.for_agents(self._policy, server)
+        if admission.hub:  # whose members' calls are judged for themselves
+            part = msgspec.structs.replace(part, default_rules=(), default_limits=())
+        return memfd.sealed(f"rules-{server}", rules.encode(part))
 
     def sealed_copy(self, server: str) -> int:
         """Return a descriptor of the rules for one server, sealed against changes.

@@ -5,8 +5,17 @@ from typing import cast
 
 import msgspec
 
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.policy import value_parsers as values
 from mcpwrap.config.policy.errors import Flaw
+from mcpwrap.config.policy.file_types import (
+    MAX_LENGTH,
+    TESTS,
+    ArgumentFields,
+    LengthBounds,
+    NegatedFields,
+    SingleTestFields,
+)
 from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Node
 from mcpwrap.config.value_parsers import absolute_path
@@ -24,26 +33,27 @@ from mcpwrap.core.policy.rules import (
     OneOf,
     Plain,
     Range,
+    Shell,
     Sql,
     Test,
 )
 from mcpwrap.core.protocol.json_value import Json
 
-TESTS = ("equals", "one_of", "matches", "length", "range", "inside", "sql")
-KEYS = ("arg", *TESTS, "not", "default", "dialect")
-BOUNDS = ("min", "max")
-MAX_LENGTH = 2**31
+KEYS = keys_of(ArgumentFields)
+BOUNDS = keys_of(LengthBounds)
+ARGUMENTS = values.ARGUMENTS
 _ALL_ARE = '`{not: {arg: "…[*]", not: {…}}}`: no element fails the test'
 
 
 def condition(node: Node, action: Action | None, flaws: list[Flaw]) -> Condition | None:
     """Parse one entry of `when`; None if it is wrong."""
     fields = YamlTableReader(node, "a condition", flaws)
-    inner = None if fields.has("arg") else fields.node("not")
+    is_plain = fields.has("arg") or fields.has("arguments")
+    inner = None if is_plain else fields.node("not")
     if inner is None:
         about = _of_argument(fields, flaws)
         return _expect_safe(fields, about, about, action)
-    fields.finish(("not",))
+    fields.finish(keys_of(NegatedFields))
     about = _of_argument(YamlTableReader(inner, "a condition", flaws), flaws)
     return _expect_safe(fields, about, NegatedCondition(about) if about else None, action)
 
@@ -58,7 +68,11 @@ def _expect_safe(
 
     The sender of the list would add such an element: a good path beside the bad one, a second tag.
     """
-    if about is None or PathMarker.ANY not in steps_of(about.arg):
+    if about is None:
+        return found
+    if about.arg in ARGUMENTS.values():
+        return _expect_safe_of_kind(fields, about, found, action)
+    if PathMarker.ANY not in steps_of(about.arg):
         return found
     if about.default is not None:
         fields.note(
@@ -85,18 +99,45 @@ def _expect_safe(
     return found
 
 
+def _expect_safe_of_kind(
+    fields: YamlTableReader,
+    about: ArgumentCondition,
+    found: Condition | None,
+    action: Action | None,
+) -> Condition | None:
+    """Note a condition on all arguments of a kind that a single one satisfies, or with a default.
+
+    A `not` of one is sound in a rule that blocks, if another rule is for what it excepts.
+    """
+    if about.default is not None:
+        fields.note(
+            "default",
+            "a condition with `arguments` cannot have a `default`",
+            "remove `default`",
+            code="E-POLICY-EACH-ELEMENT",
+        )
+    if action == "allow" and not isinstance(found, NegatedCondition):
+        fields.note(
+            "arguments",
+            "with `arguments`, one argument that passes the test allows all others",
+            "write `{not: {arguments: …, not: {…}}}`: no argument fails the test",
+            code="E-POLICY-EACH-ELEMENT",
+        )
+    return found
+
+
 def _of_argument(fields: YamlTableReader, flaws: list[Flaw]) -> ArgumentCondition | None:
     if not fields.is_table:
         return None
-    if not fields.has("arg"):
+    if fields.has("arg") == fields.has("arguments"):
         fields.note(
             "",
-            "a condition without `arg`",
+            "a condition needs either `arg` or `arguments`",
             "name the argument, such as `arg: query`",
             code="E-POLICY-CONDITION-ARG",
         )
         return None
-    arg = fields.text("arg", values.argument_path)
+    arg = fields.text("arg", values.argument_path) or fields.text("arguments", values.arguments)
     default = fields.json("default")
     test = _test(fields, flaws)
     fields.finish(KEYS)
@@ -136,7 +177,7 @@ def _inverted(fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
             )
         return None
     test = _plain(found[0], fields, flaws)
-    fields.finish((*TESTS, "dialect"))
+    fields.finish(keys_of(SingleTestFields))
     return test
 
 
@@ -149,6 +190,8 @@ def _plain(key: str, fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None
         "range": lambda: _range(fields, flaws),
         "inside": lambda: _made(Inside, fields.text(key, absolute_path)),
         "sql": lambda: _sql(fields),
+        "shell": lambda: _shell(fields),
+        "runs": lambda: _runs(fields),
     }
     return readers[key]()
 
@@ -214,6 +257,16 @@ def _sql(fields: YamlTableReader) -> Plain | None:
     test = fields.text("sql", values.sql_test)
     dialect = fields.text("dialect", values.dialect)
     return None if test is None else Sql(test, dialect or "sqlite")
+
+
+def _shell(fields: YamlTableReader) -> Plain | None:
+    test = fields.text("shell", values.shell_test)
+    return None if test is None else Shell(test)
+
+
+def _runs(fields: YamlTableReader) -> Plain | None:
+    patterns = fields.texts("runs", values.command_pattern)
+    return Shell("runs", patterns) if patterns else None
 
 
 def encoded(value: Json) -> str:

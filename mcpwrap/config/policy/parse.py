@@ -3,40 +3,41 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy import default_policy
 from mcpwrap.config.policy import value_parsers as values
 from mcpwrap.config.policy.conditions import condition
+from mcpwrap.config.policy.default_policy import DefaultPolicySetting
 from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
+from mcpwrap.config.policy.file_types import (
+    CHECKS,
+    COUNTS,
+    ApprovalFields,
+    LimitsFields,
+    PolicyFile,
+    ResultRuleFields,
+    RuleFields,
+)
+from mcpwrap.config.policy.rule_warnings import warning_of_missing_argument
 from mcpwrap.config.policy.yaml_table import YamlTableReader
-from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
-from mcpwrap.core.policy.argument_path import PathMarker, steps_of
+from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar, read_tree
 from mcpwrap.core.policy.decision import ApprovalTimeouts
 from mcpwrap.core.policy.rules import (
+    DEFAULT_PREFIX,
     EVERYTHING,
     Action,
-    ArgumentCondition,
     Condition,
     LimitsEntry,
-    NegatedCondition,
     Policy,
     ResultRule,
     Rule,
     for_server,
 )
-from mcpwrap.core.policy.tristate import FAILS, UNJUDGEABLE
 
 VERSION = 1
-KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")
 ONCE = ("default", "observe", "limits", "approval")  # apply to all files, so only one has them
-RULE_KEYS = (
-    "name", "server", "tool", "method", "when", "action", "message", "observe", "ask_in_client",
-)  # fmt: skip
 TEXT_CHECKS = ("control_characters", "redact")  # apply to lists and instructions, too
-CHECKS = ("max_bytes", "control_characters", "redact_keys", "redact")
-RESULT_KEYS = ("name", "server", "tool", "method", *CHECKS)
-COUNTS = ("calls", "identical_calls", "failures", "cool_down")
-APPROVAL_KEYS = ("expires", "wait")
-LIMITS_KEYS = ("server", "tool", *COUNTS)
 
 
 def parse_policy(files: Sequence[SourceFile]) -> Policy:
@@ -66,13 +67,33 @@ def files_by_server(
     }
 
 
-def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]]:
+def parse_default_policy(file: SourceFile) -> Policy:
+    """Return the default policy: only its rules may have its prefix, and say since when they are.
+
+    Raises:
+        PolicyError: as above.
+    """
+    return _parsed(_Parser(is_default_policy=True), [file])
+
+
+def parse_with_warnings(
+    files: Sequence[SourceFile], default_names: Sequence[str] = ()
+) -> tuple[Policy, list[Flaw]]:
     """Return the policy, and warnings of rules whose effect their author may not expect.
+
+    `default_names` are those of the default policy, for warnings of other names that are disabled.
 
     Raises:
         PolicyError: as above.
     """
     parser = _Parser()
+    policy = _parsed(parser, files)
+    if default_names:
+        parser.warnings += default_policy.warnings(parser.default_settings, default_names)
+    return policy, parser.warnings
+
+
+def _parsed(parser: "_Parser", files: Sequence[SourceFile]) -> Policy:
     for file in files:
         tree = read_tree(file.name, file.content, parser.flaws)
         top = None if tree is None else YamlTableReader(tree, "a policy", parser.flaws)
@@ -80,21 +101,23 @@ def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]
             parser.read(top)
     if parser.flaws:
         raise PolicyError(in_order(parser.flaws, [file.name for file in files]))
-    policy = Policy(
+    return Policy(
         default=parser.default or "allow",
         observe=parser.observe,
         approval=parser.approval,
         limits=tuple(parser.limits),
         rules=tuple(parser.rules),
         results=tuple(parser.results),
+        has_default_policy="disabled" not in [one.word for one in parser.default_settings],
+        disabled=tuple(entry for one in parser.default_settings for entry in one.disabled),
     )
-    return policy, parser.warnings
 
 
 @dataclass
 class _Parser:
     """State of the parser across all policy files."""
 
+    is_default_policy: bool = False
     flaws: list[Flaw] = field(default_factory=list)
     warnings: list[Flaw] = field(default_factory=list)
     default: values.Default | None = None
@@ -103,6 +126,7 @@ class _Parser:
     approval: ApprovalTimeouts = field(default_factory=ApprovalTimeouts)
     rules: list[Rule] = field(default_factory=list)
     results: list[ResultRule] = field(default_factory=list)
+    default_settings: list[DefaultPolicySetting] = field(default_factory=list)
     mark_by_name: dict[str, SourcePosition] = field(default_factory=dict)
     mark_by_key: dict[str, SourcePosition] = field(default_factory=dict)
 
@@ -120,11 +144,16 @@ class _Parser:
         approval = top.node("approval")
         if approval is not None:
             self.approval = self._approval(approval)
+        about_default = top.node(default_policy.KEY)
+        if about_default is not None:
+            if isinstance(about_default, Scalar):  # lists add up; a word is one decision
+                self._expect_once(top, default_policy.KEY)
+            self.default_settings.append(default_policy.setting(about_default, self.flaws))
         for node in self._list(top, "rules"):
             self._rule(node)
         for node in self._list(top, "results"):
             self._result(node)
-        top.finish(KEYS)
+        top.finish(keys_of(PolicyFile))
 
     def _expect_version(self, top: YamlTableReader) -> None:
         if top.json("version") != (VERSION,):
@@ -164,11 +193,14 @@ class _Parser:
             message=fields.text("message", values.message) or "",
             observe=fields.flag("observe"),
             ask_in_client=fields.flag("ask_in_client"),
+            only_if_sure=fields.flag("only_if_sure"),
+            instead_of=fields.texts("instead_of", values.name_of_a_rule),
+            since=self._since(fields),
         )
         self._expect_sound(fields, rule)
-        if warning := _warning_of_missing_argument(fields.mark_of("when"), rule):
+        if warning := warning_of_missing_argument(fields.mark_of("when"), rule):
             self.warnings.append(warning)
-        fields.finish(RULE_KEYS)
+        fields.finish(keys_of(RuleFields))
         self.rules.append(rule)
 
     def _conditions(self, fields: YamlTableReader, action: Action | None) -> tuple[Condition, ...]:
@@ -196,6 +228,13 @@ class _Parser:
                 "write `action: allow_with_approval`, or remove `ask_in_client`",
                 code="E-POLICY-ASK-IN-CLIENT",
             )
+        if rule.instead_of and (rule.action != "allow" or not rule.tools or rule.observe):
+            fields.note(
+                "instead_of",
+                "only a rule that allows tools answers the questions of other rules",
+                "write `action: allow` and `tool: …`, or remove `instead_of`",
+                code="E-POLICY-INSTEAD-OF",
+            )
         if rule.action == "hide" and (fields.has("when") or not fields.has("tool")):
             fields.note(
                 "action",
@@ -221,7 +260,7 @@ class _Parser:
         )
         self.results.append(rule)
         self._expect_result_checks(fields, rule)
-        fields.finish(RESULT_KEYS)
+        fields.finish(keys_of(ResultRuleFields))
 
     def _expect_result_checks(self, fields: YamlTableReader, rule: ResultRule) -> None:
         if fields.has("tool") and fields.has("method"):
@@ -259,15 +298,23 @@ class _Parser:
             calls=calls,
             calls_window_s=window_s,
             identical_calls=fields.count("identical_calls", 1, 1_000_000),
+            repeated_calls=fields.count("repeated_calls", 1, 1_000_000),
+            window_s=fields.text("window", values.seconds) or 600,
+            repeated_window_s=fields.text("repeated_window", values.seconds),
             failures=fields.count("failures", 1, 1_000_000),
             cool_down_s=fields.text("cool_down", values.seconds),
+            scope=fields.text("scope", values.scope) or "agent",
+            since=self._since(fields),
         )
         if fields.is_table and not any(map(fields.has, COUNTS)):
             fields.note(
                 "", "limits without a limit", "write `calls: 120/min`", code="E-POLICY-LIMITS-EMPTY"
             )
-        fields.finish(LIMITS_KEYS)
+        fields.finish(keys_of(LimitsFields))
         return entry
+
+    def _since(self, fields: YamlTableReader) -> str:
+        return (fields.text("since", str) or "") if self.is_default_policy else ""
 
     def _approval(self, node: Node) -> ApprovalTimeouts:
         fields = YamlTableReader(node, "`approval`", self.flaws)
@@ -276,7 +323,7 @@ class _Parser:
             fields.text("expires", values.approval_expires) or usual.expires_s,
             fields.text("wait", values.approval_wait) or usual.wait_s,
         )
-        fields.finish(APPROVAL_KEYS)
+        fields.finish(keys_of(ApprovalFields))
         return times
 
     def _name(self, fields: YamlTableReader) -> str:
@@ -288,6 +335,13 @@ class _Parser:
                 code="E-POLICY-RULE-NAME",
             )
         name = fields.text("name", values.rule_name) or ""
+        if name and name.startswith(DEFAULT_PREFIX) != self.is_default_policy:
+            fields.note(
+                "name",
+                f"only the default policy has names that begin with `{DEFAULT_PREFIX}`",
+                "give it another name",
+                code="E-POLICY-RULE-NAME",
+            )
         if name and (first := _taken(self.mark_by_name, name, fields.mark_of("name"))):
             fields.note(
                 "name",
@@ -296,45 +350,6 @@ class _Parser:
                 code="E-POLICY-DUPLICATE",
             )
         return name
-
-
-def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | None:
-    """Warn of a rule for all tools or methods that applies to each message without its arguments.
-
-    A missing argument cannot be judged, nor can a `default` of another type than the test needs:
-    a rule that blocks or asks for approval applies to what cannot be judged.
-    """
-    effect = {"block": "blocks", "allow_with_approval": "asks for approval of"}.get(rule.action)
-    is_for_all = any(map(_matches_everything, (*rule.tools, *rule.methods)))
-    if effect is None or rule.observe or not rule.when or not is_for_all:
-        return None
-    # sqlglot, which judges conditions, takes 0.1 s to load; rules that reach this line are rare.
-    from mcpwrap.core.policy.conditions import compiled, patterns_by_path  # noqa: PLC0415
-
-    patterns = patterns_by_path(rule.when)
-    truths = {compiled(condition, patterns)({}) for condition in rule.when}
-    if FAILS in truths or UNJUDGEABLE not in truths:
-        return None
-    abouts = [one.condition if isinstance(one, NegatedCondition) else one for one in rule.when]
-    kind, what = ("tool", "call") if rule.tools else ("method", "message")
-    arguments = " and ".join(dict.fromkeys(f"`{about.arg}`" for about in abouts))
-    fix = f"name the {kind}s that have {arguments} instead of `*`"
-    if not any(map(_is_of_each_element, abouts)):
-        fix += ", or write `default: …`, the value to assume where it is missing"
-    return Flaw(
-        mark,
-        f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}",
-        fix,
-        code="E-POLICY-ARGUMENT-MISSING",
-    )
-
-
-def _matches_everything(glob: str) -> bool:
-    return "*" in glob and not glob.strip("*?")
-
-
-def _is_of_each_element(about: ArgumentCondition) -> bool:
-    return PathMarker.ANY in steps_of(about.arg)  # it takes no `default`
 
 
 def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:

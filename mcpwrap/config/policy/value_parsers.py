@@ -4,11 +4,18 @@ import re
 from collections.abc import Callable
 from typing import Literal, TypeVar, cast, get_args
 
+from mcpwrap.config.file_types.fields import whole
 from mcpwrap.config.policy.yaml_table import suggestion
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.policy.argument_path import steps_of
+from mcpwrap.core.policy.arguments.kinds import SHELL_ARGUMENTS, SQL_ARGUMENTS
 from mcpwrap.core.policy.regex import Pattern, PatternError
-from mcpwrap.core.policy.rules import Action, Dialect, SqlTest
+from mcpwrap.core.policy.rules import (
+    Action,
+    Dialect,
+    LimitScope,
+    SqlTest,
+)
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.text.globs import matches_any
@@ -18,6 +25,8 @@ T = TypeVar("T")
 JUDGED_RESULTS = tuple(sorted(methods.JUDGED_RESULTS - methods.TASK_RESULTS))
 _CONTENT = methods.JUDGED_RESULTS - methods.DESCRIPTIONS - methods.TASK_RESULTS
 Default = Literal["allow", "block"]
+NamedShellTest = Literal["forces_a_push", "deletes_outside", "drops_data"]
+ARGUMENTS = {"sql": SQL_ARGUMENTS, "shell": SHELL_ARGUMENTS}
 Hidden = Literal["remove", "block"]
 MAX_MESSAGE_CHARS = 1000
 MAX_CALLS = 10_000  # of a rate: the gate stores the time of each call, for each tool
@@ -26,7 +35,19 @@ _GLOB_CHARS = re.compile(r"[^\s\[\]{}()|^$\\,\"']{1,256}")
 _RATE = re.compile(r"([1-9][0-9]{0,6})/(s|min|h)")
 _SECONDS = re.compile(r"([1-9][0-9]{0,4})(s|min|m|h)")
 _UNITS_S = {"s": 1, "min": 60, "m": 60, "h": 3600}
+_ALTERNATIVE = r"[^\s|;&$`'\"\\<>()-][^\s|;&$`'\"\\<>()]*"
+_WORD = rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE})*"  # of a program, a subcommand, an operand
+_OPTION = rf"-+{_ALTERNATIVE}(?:\|-+{_ALTERNATIVE})*"
+_COMMAND = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_OPTION})){{0,15}}")
 _BYTES = re.compile(r"([1-9][0-9]{0,5})([KM])")
+PATTERNS = {
+    "name": whole(_NAME.pattern),
+    "glob": whole(_GLOB_CHARS.pattern),
+    "rate": whole(_RATE.pattern),
+    "time": whole(_SECONDS.pattern),
+    "command": whole(_COMMAND.pattern),
+    "size": whole(_BYTES.pattern),
+}
 
 
 def word(kind: object, what: str) -> Callable[[str], str]:
@@ -63,9 +84,42 @@ def sql_test(text: str) -> SqlTest:
     return cast(SqlTest, word(SqlTest, "a test of SQL")(text))
 
 
-def dialect(text: str) -> Dialect:
-    """Parse the name of an SQL dialect."""
-    return cast(Dialect, word(Dialect, "a supported SQL dialect")(text))
+def dialect(text: str) -> Dialect | Literal["any"]:
+    """Parse the name of an SQL dialect; `any` is the first one that understands the text."""
+    known = Literal["any", "sqlite", "postgres", "mysql", "duckdb", "tsql"]
+    return cast("Dialect | Literal['any']", word(known, "a supported SQL dialect")(text))
+
+
+def arguments(text: str) -> str:
+    """Parse the kind of arguments that a condition is about, into the path that stands for them."""
+    if text not in ARGUMENTS:
+        raise BadValueError(
+            f"{text!a} is not a kind of arguments",
+            suggestion(text, tuple(ARGUMENTS)),
+            code="E-POLICY-CHOICE",
+        )
+    return ARGUMENTS[text]
+
+
+def shell_test(text: str) -> NamedShellTest:
+    """Parse the test of a shell command line."""
+    return cast(NamedShellTest, word(NamedShellTest, "a test of shell commands")(text))
+
+
+def command_pattern(text: str) -> str:
+    """Parse a pattern of commands: `git push --force|-f`."""
+    if not _COMMAND.fullmatch(text):
+        raise BadValueError(
+            f"{text!a} is not a pattern of commands",
+            "write a program and words, with `|` between alternatives: `git push --force|-f`",
+            code="E-POLICY-COMMAND",
+        )
+    return text
+
+
+def scope(text: str) -> LimitScope:
+    """Parse whose calls are counted together."""
+    return cast(LimitScope, word(LimitScope, "a scope of limits")(text))
 
 
 def rule_name(text: str) -> str:
@@ -75,6 +129,17 @@ def rule_name(text: str) -> str:
             f"{text!a} is not a valid rule name",
             "use letters, digits, `_`, `.` and `-`, at most 64; `default` is taken",
             code="E-POLICY-RULE-NAME",
+        )
+    return text
+
+
+def name_of_a_rule(text: str) -> str:
+    """Parse the name of another rule, also of one of the default policy."""
+    if not _NAME.fullmatch(text):
+        raise BadValueError(
+            f"{text!a} is not the name of a rule",
+            "write the names that `mcpwrap policy rules SERVER` shows",
+            code="E-POLICY-INSTEAD-OF",
         )
     return text
 

@@ -9,7 +9,7 @@ from mcpwrap.core.protocol.json_value import Json
 
 _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}
 # Booleans of YAML 1.1, and words in other capitals (yaml.org/type/bool.html).
-_WORDS_TO_SOME = {"yes", "no", "on", "off", "y", "n", "true", "false", "null"}
+WORDS_TO_SOME = {"yes", "no", "on", "off", "y", "n", "true", "false", "null"}
 _INT = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 # YAML 1.1: signs, underscores, octal, hexadecimal, base 60, `.5`, infinity, dates.
@@ -57,7 +57,7 @@ def scalar(node: Scalar) -> Json:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    if text.lower() in _WORDS_TO_SOME:
+    if text.lower() in WORDS_TO_SOME:
         raise BadValueError(
             f"`{text}` is true, false or null to some readers of YAML",
             f'write `true`, `false` or `null`; as text `"{text}"`',

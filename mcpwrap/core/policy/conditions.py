@@ -12,6 +12,8 @@ from unicodedata import normalize
 import msgspec
 
 from mcpwrap.core.policy.argument_path import PathMarker, PathValue, found_at, steps_of, value_of
+from mcpwrap.core.policy.arguments.kinds import KIND_BY_PATH
+from mcpwrap.core.policy.arguments.selection import ToolArguments
 from mcpwrap.core.policy.regex import ArgumentPatterns, NulError
 from mcpwrap.core.policy.rules import (
     ArgumentCondition,
@@ -25,9 +27,11 @@ from mcpwrap.core.policy.rules import (
     OneOf,
     Plain,
     Range,
+    Shell,
     Sql,
     Test,
 )
+from mcpwrap.core.policy.shell.judge import judge_shell
 from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import (
     FAILS,
@@ -45,6 +49,7 @@ from mcpwrap.core.text.sanitise import visible
 
 Judge = Callable[[Json], Tristate]
 PatternsByPath = dict[str, ArgumentPatterns]
+OF_ANY_TOOL = ToolArguments("", "", None)
 MAX_TEXT_CHARS = 1024 * 1024  # of a text that is searched for patterns
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
 _NUL = "\0"  # at which a text ends for a server that stores it as a C string
@@ -65,14 +70,16 @@ def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
     return {path: ArgumentPatterns(dict.fromkeys(found)) for path, found in texts.items()}
 
 
-def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
-    """Return a function of all arguments. It never raises."""
+def compiled(
+    condition: Condition, patterns: PatternsByPath, arguments: ToolArguments = OF_ANY_TOOL
+) -> Judge:
+    """Return a function of all arguments of a tool. It never raises."""
     match condition:
         case NegatedCondition(condition=inner):
-            judge = _of_argument(inner, patterns)
+            judge = _of_argument(inner, patterns, arguments)
             return lambda root: inverted(judge(root))
         case ArgumentCondition():
-            return _of_argument(condition, patterns)
+            return _of_argument(condition, patterns, arguments)
         case _:
             assert_never(condition)
 
@@ -105,9 +112,13 @@ def judge_path(untrusted_path: str, folder: str) -> Tristate:
     return holds(path.startswith(f"{folder.rstrip('/')}/"))
 
 
-def _of_argument(condition: ArgumentCondition, patterns: PatternsByPath) -> Judge:
-    steps = steps_of(condition.arg)
+def _of_argument(
+    condition: ArgumentCondition, patterns: PatternsByPath, arguments: ToolArguments
+) -> Judge:
     test = _test(condition.test, patterns.get(condition.arg))
+    if condition.arg in KIND_BY_PATH:
+        return _of_kind(condition.arg, test, arguments)
+    steps = steps_of(condition.arg)
     default = PathMarker.MISSING if condition.default is None else _decoded(condition.default)
 
     def judge(value: PathValue) -> Tristate:
@@ -122,6 +133,25 @@ def _of_argument(condition: ArgumentCondition, patterns: PatternsByPath) -> Judg
             value_of(root, key, folded_key) if isinstance(root, dict) else PathMarker.MISFIT
         )
     return lambda root: any_of(map(judge, found_at(root, steps)))
+
+
+def _of_kind(path: str, test: Judge, arguments: ToolArguments) -> Judge:
+    """Return a function that judges each argument of a kind; without one it fails."""
+    kind = KIND_BY_PATH[path]
+
+    def judge(value: PathValue) -> Tristate:
+        return UNJUDGEABLE if isinstance(value, PathMarker) else test(value)
+
+    def judge_all(root: Json) -> Tristate:
+        found = arguments.of(kind, root)
+        return any_of(judge(value) for _, value in found) if found else FAILS
+
+    return judge_all
+
+
+def judge_of(test: Test) -> Judge:
+    """Return a function of one value."""
+    return _test(test, None)
 
 
 def _test(test: Test, patterns: ArgumentPatterns | None) -> Judge:
@@ -143,18 +173,20 @@ def _plain(test: Plain, patterns: ArgumentPatterns | None) -> Judge:
             return lambda value: _within(_length(value), least, most)
         case Range(least=least, most=most):
             return lambda value: _within(_number(value), least, most)
-        case Inside() | Sql():
+        case Inside() | Sql() | Shell():
             return _textual(test)
         case _:
             assert_never(test)
 
 
-def _textual(test: Inside | Sql) -> Judge:
+def _textual(test: Inside | Sql | Shell) -> Judge:
     match test:
         case Inside(folder=folder):
             return _of_text(lambda text: judge_path(text, folder))
         case Sql(test=what, dialect=dialect):
             return _of_text(lambda text: judge_sql(text, what, dialect))
+        case Shell():
+            return _of_text(lambda text: judge_shell(text, test))
         case _:
             assert_never(test)
 

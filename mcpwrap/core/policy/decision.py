@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
+from mcpwrap.core.policy.arguments.kinds import KnownTools
 from mcpwrap.core.protocol.json_value import Json
 
 
@@ -25,6 +26,7 @@ class Judgement(msgspec.Struct, frozen=True):
     message: str = ""  # for the agent, from the rule
     notes: tuple[str, ...] = ()  # rules that matched and only watch: `log`, and `observe`
     in_client: bool = False  # an approval may be given in the agent's own window
+    hit: str = ""  # the argument that a condition held for, and the part of it; printable ASCII
 
 
 class ApprovalTimeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +62,9 @@ class ServerPolicy(Protocol):
     def hides(self, tool: str) -> bool:
         """Return whether a tool is neither listed nor callable."""
 
+    def learn(self, tools: KnownTools) -> None:
+        """Take what the server's definitions say of the arguments of its tools."""
+
     def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
         """Judge the result of a tool, a resource's URI, or a prompt.
 
@@ -70,11 +75,24 @@ class ServerPolicy(Protocol):
         """Judge a server's description of itself and of what it has; as above, never refused."""
 
 
+LimitKind = Literal["rate", "loop", "failures"]
+
+
 class LimitExceeded(msgspec.Struct, frozen=True):
     """Refusal for now, by a rate limit or the circuit breaker."""
 
     why: str
     retry_after_s: float
+    kind: LimitKind = "rate"
+    of_default_policy: bool = False
+
+
+class CallOutcome(msgspec.Struct, frozen=True):
+    """Outcome of a call that the limits allowed."""
+
+    failed: bool
+    call_digest: bytes = b""  # as in `CallLimiter.ask`; b"" where it is not counted
+    answer_digest: bytes = b""  # of the result or error; b"" where it is not counted
 
 
 class CallLimiter(Protocol):
@@ -86,5 +104,8 @@ class CallLimiter(Protocol):
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         """Count a call that the policy allows; return why it is refused now, or None."""
 
-    def report(self, tool: str, *, failed: bool) -> None:
+    def needs_answer(self, tool: str, call_digest: bytes) -> bool:
+        """Return whether the outcome of the call needs the digest of its answer."""
+
+    def report(self, tool: str, outcome: CallOutcome) -> None:
         """Report the outcome of an allowed call."""

@@ -146,6 +146,7 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_member: bool = False  # of a hub: the gate keeps what it lists
     pins: Pins = "first-use"
     executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
+    workspaces: tuple[str, ...] = ()  # that it can write; () also in a file of an earlier version
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Return whether a peer with these ids (unix(7), SO_PEERCRED, SO_PEERGROUPS) is allowed."""

@@ -14,6 +14,7 @@ from mcpwrap.errors import with_name
 from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.linux.systemd.systemctl import NOT_COUNTED, UP, properties
 from mcpwrap.machine import worker
+from mcpwrap.machine.default_policy import shipped
 from mcpwrap.machine.doctor import live_probes
 from mcpwrap.machine.doctor.live_probes import TrialResult, TrialStatus
 from mcpwrap.machine.policy_files import policy_files
@@ -119,7 +120,7 @@ def _held_by_policy(server: str, code: str) -> str:
     from mcpwrap.core.policy.compiled import CALL, compile_policy  # noqa: PLC0415
     from mcpwrap.core.policy.explain import explain  # noqa: PLC0415
 
-    policy = compile_policy(parse_policy(policy_files()), server)
+    policy = compile_policy(shipped.extended(parse_policy(policy_files())), server)
     found = explain(policy, CALL, {"name": _TOOL, "arguments": {"code": code}}).judgement
     if found.decision is Decision.ALLOW:
         return ""

@@ -4,10 +4,16 @@ import json
 
 import pytest
 
-from mcpwrap.config.hub import MAX_INSTRUCTIONS_BYTES, MAX_MEMBERS, OUR_KEYS
+from mcpwrap.config.file_types.config_file import (
+    MAX_MEMBERS,
+    HubSettings,
+    ProgramSettings,
+    RemoteSettings,
+)
+from mcpwrap.config.file_types.fields import keys_of, keys_without
+from mcpwrap.config.hub import MAX_INSTRUCTIONS_BYTES
 from mcpwrap.config.model import Config, ConfigError, Hub, HubMember, Problem
 from mcpwrap.config.parse import parse, parse_part
-from mcpwrap.config.server_table import OUR_KEYS as KEYS
 from mcpwrap.config.toml_writer import toml_of
 from tests.unit.config.places import source
 
@@ -127,7 +133,7 @@ def test_what_is_wrong_is_said_where_it_is(text: str, table: str, key: str, code
         assert len(found) == 1
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key not in OUR_KEYS])
+@pytest.mark.parametrize("key", keys_without(HubSettings, ProgramSettings, RemoteSettings))
 def test_settings_of_programs_are_refused(key: str) -> None:
     [found] = problems(f"{OURS}{key} = 'x'")
     assert (found.table, found.key) == ("[mcp_servers.tools.mcpwrap]", key)
@@ -139,7 +145,7 @@ def test_what_a_hub_may_set() -> None:
         "agents = ['alice']", "expose = 'http'", "audit = 'plain'", "allow_degraded = true",
         "idle_exit = 'never'", "limits = { memory = '1G', tasks = 9, cpu = '50%', sessions = 3 }",
     )  # fmt: skip
-    assert [line.partition(" ")[0] for line in lines] == list(OUR_KEYS)
+    assert [line.partition(" ")[0] for line in lines] == list(keys_of(HubSettings))
     hub = parsed(OURS + "\n".join(lines)).servers["tools"]
     assert (hub.agents, hub.expose, hub.audit, hub.allow_degraded, hub.idle_exit_s) == (
         ("alice",), "http", "plain", True, 0,

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.local_program import LOCAL_KEYS
+from mcpwrap.config.file_types.config_file import (
+    ProgramSettings,
+    ProgramTable,
+    RemoteSettings,
+    RemoteTable,
+    SessionLimitsTable,
+)
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.model import (
     AllowedRequest,
     ApprovalSettings,
@@ -25,8 +32,6 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.config.parse import parse
-from mcpwrap.config.remote_server import REMOTE_KEYS
-from mcpwrap.config.server_table import LIMIT_KEYS, OUR_KEYS
 from tests.unit.config.places import (
     BARE,
     ENV,
@@ -319,9 +324,11 @@ toml_values = st.recursive(
     ),
     max_leaves=4,
 )
+TABLES = (ProgramTable, RemoteTable, ProgramSettings, RemoteSettings, SessionLimitsTable)
+KEYS = [key for table in TABLES for key in keys_of(table)]
 toml_lines = st.builds(
     "{} = {}".format,
-    st.sampled_from([*LOCAL_KEYS, *REMOTE_KEYS, *OUR_KEYS, *LIMIT_KEYS, "'é'", "a.b"]),
+    st.sampled_from([*KEYS, "'é'", "a.b"]),
     toml_values,
 )
 places = st.sampled_from([BARE, LOCAL, REMOTE, HEADERS, REMOTE_OURS, ENV, OURS, LIMITS])

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from mcpwrap.config.file_types.config_file import ProgramSettings
+from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.model import ConfigError, Problem
 from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, SourceFile, parse
 from mcpwrap.config.remote_server import MAX_HEADERS
-from mcpwrap.config.server_table import OUR_KEYS
 from mcpwrap.config.toml_table import MAX_ITEMS
 from tests.unit.config.places import (
     BARE,
@@ -388,7 +389,7 @@ def test_a_problem_is_one_line_and_its_fix_another() -> None:
         "f.toml, [mcp_servers.a.mcpwrap], relay: 'none' is not a relay mode [E-CONFIG-CHOICE]",
         '  fix: write `"gate"` or `"direct"`',
         "f.toml, [mcp_servers.a.mcpwrap], x: no such setting [E-CONFIG-UNKNOWN-KEY]",
-        f"  fix: write one of: {', '.join(key for key in OUR_KEYS if key != 'oauth')}",
+        f"  fix: write one of: {', '.join(keys_of(ProgramSettings))}",
         "2 problems; nothing was changed",
     ]
 

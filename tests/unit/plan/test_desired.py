@@ -150,6 +150,12 @@ def test_the_gate_is_told_how_definitions_are_accepted(ours: str, pins: str) -> 
     assert want.admissions.by_server["git"].pins == pins
 
 
+def test_the_gate_is_told_the_folders_that_a_server_may_write() -> None:
+    folders = "workspace = ['/home/alice/a:ro', '/home/alice/b:rw', '/home/alice/c:rw']"
+    want = wanted(f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\n{folders}\n", Observed())
+    assert want.admissions.by_server["git"].workspaces == ("/home/alice/b", "/home/alice/c")
+
+
 def test_the_gate_is_told_which_server_executes_code() -> None:
     rules = wanted(f"{GIT}{PYTHON}", Observed()).admissions.by_server
     assert {name: rule.executes for name, rule in rules.items()} == {"git": False, "py": True}

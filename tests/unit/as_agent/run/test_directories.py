@@ -12,10 +12,10 @@ HOME = Path("/home/alice")
 
 def test_they_follow_the_users_xdg_variables() -> None:
     own = directories.of_user({}, HOME)
-    assert own.policy == HOME / ".config/mcpwrap/policy.yaml"
+    assert own.policy.folder == HOME / ".config/mcpwrap"
     assert own.home_of("time") == HOME / ".local/state/mcpwrap/home/time"
     own = directories.of_user({"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "state"}, HOME)
-    assert own.policy == Path("/c/mcpwrap/policy.yaml")
+    assert own.policy.folder == Path("/c/mcpwrap")
     assert own.state == HOME / ".local/state/mcpwrap"  # a relative value is ignored
 
 

@@ -7,8 +7,17 @@ import pytest
 
 from mcpwrap.as_agent.run.local_gate import gate_for, read_policy
 from mcpwrap.core.gate.gate import ToAgent, ToServer
-from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.policy.arguments.kinds import SHELL_ARGUMENTS
+from mcpwrap.core.policy.compiled import ServerContext
+from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
+    Policy,
+    Rule,
+    Shell,
+)
 from mcpwrap.errors import UsageError
+from mcpwrap.machine.default_policy import shipped
+from mcpwrap.machine.user_policy import UserPolicy
 from tests.unit.core.scripted import ScriptedAudit
 
 POLICY = """
@@ -24,31 +33,63 @@ def call(tool: str, request_id: int) -> bytes:
     return json.dumps(request).encode()
 
 
-def test_without_a_file_there_are_no_rules(tmp_path: Path) -> None:
-    assert read_policy(None, tmp_path / "policy.yaml") == Policy()
+def test_without_a_file_the_default_policy_is_in_force(tmp_path: Path) -> None:
+    default = shipped.load()
+    found = read_policy(None, UserPolicy(tmp_path))
+    assert found == Policy(default_rules=default.rules, default_limits=default.limits)
+
+
+def test_the_users_files_add_up(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "policy.d").mkdir()
+    for name in ("b.yaml", "a.yaml", "a.txt"):
+        rule = f"[{{name: {name}, tool: x, action: log}}]"
+        (tmp_path / "policy.d" / name).write_text(f"version: 1\nrules: {rule}\n")
+    found = read_policy(None, UserPolicy(tmp_path))
+    assert [rule.name for rule in found.rules] == ["no-x", "a.yaml", "b.yaml"]
+    alone = read_policy(tmp_path / "policy.d/b.yaml", UserPolicy(tmp_path))
+    assert [rule.name for rule in alone.rules] == ["b.yaml"]
+    assert alone.default_rules  # a named file replaces the user's files, not the default policy
+    (tmp_path / "policy.d/off.yaml").write_text("version: 1\ndefault_policy: disabled\n")
+    assert read_policy(None, UserPolicy(tmp_path)).default_rules == ()
 
 
 def test_a_named_policy_file_must_be_valid(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read_policy(tmp_path / "other.yaml", tmp_path / "policy.yaml")
+        read_policy(tmp_path / "other.yaml", UserPolicy(tmp_path))
+    (tmp_path / "folder/policy.yaml").mkdir(parents=True)
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
-        read_policy(None, tmp_path)
+        read_policy(None, UserPolicy(tmp_path / "folder"))
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file/policy.d").write_text("")
+    with pytest.raises(UsageError, match="cannot be read: Not a directory"):
+        read_policy(None, UserPolicy(tmp_path / "file"))
     (tmp_path / "bad.yaml").write_text("version: 2")
     with pytest.raises(UsageError, match="not a supported version"):
-        read_policy(tmp_path / "bad.yaml", tmp_path / "policy.yaml")
+        read_policy(tmp_path / "bad.yaml", UserPolicy(tmp_path))
 
 
 def test_rules_and_limits_hold(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    gate = gate_for("s", read_policy(None, tmp_path / "policy.yaml"), ScriptedAudit())
+    gate = gate_for("s", read_policy(None, UserPolicy(tmp_path)), ScriptedAudit())
     actions = [gate.from_agent(call(tool, n))[-1] for n, tool in enumerate("xyyy")]
     assert [type(action) for action in actions] == [ToAgent, ToServer, ToServer, ToAgent]
     assert "2 calls in 60 s" in str(actions[-1])
 
 
+def test_a_server_may_delete_in_its_workspaces() -> None:
+    deletes = ArgumentCondition(SHELL_ARGUMENTS, Shell("deletes_outside"))
+    policy = Policy(rules=(Rule(name="d", action="block", tools=("*",), when=(deletes,)),))
+    gate = gate_for("s", policy, ScriptedAudit(), ServerContext(workspaces=("/home/a/p",)))
+    for n, (folder, action) in enumerate([("/home/a/p/x", ToServer), ("/home/a/q", ToAgent)]):
+        request = {"name": "y", "arguments": {"command": f"rm -rf {folder}"}}
+        line = {"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": request}
+        assert type(gate.from_agent(json.dumps(line).encode())[-1]) is action
+
+
 def test_failures_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    gate = gate_for("s", read_policy(None, tmp_path / "policy.yaml"), ScriptedAudit())
+    gate = gate_for("s", read_policy(None, UserPolicy(tmp_path)), ScriptedAudit())
     gate.from_agent(call("y", 1))
     gate.from_server(b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}')
     assert capsys.readouterr().err == "mcpwrap run: 'y' is held back: 1 failures in a row\n"

@@ -5,13 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mcpwrap.as_gate.state.policy_store import Policies
-from mcpwrap.core.policy.rules import Rule, decode
-from mcpwrap.core.wire.server_files import AccessList, AccessRule
+from mcpwrap.as_gate.state.refusal import RefusalError
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.rules import Policy, Rule, decode, digest
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.wire.server_files import AccessList, AccessRule, HubMemberRule
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import policy_files
+from mcpwrap.machine.default_policy import shipped
 
+DELETE: dict[str, Json] = {"name": "delete_project", "arguments": {}}
 RULE = "version: 1\nrules: [{name: NAME, server: SERVER, tool: '*', action: block}]"
 
 
@@ -111,6 +117,97 @@ def test_without_an_access_list_missing_files_are_unknown(folder: Path) -> None:
     policies = Policies()
     assert not policies.reload(unreadable)
     assert policies.compiled("git") is None
+
+
+def test_agents_read_the_rules_of_their_server_alone(folder: Path) -> None:
+    (folder / "both.yaml").write_text(
+        RULE.replace("NAME", "both").replace("SERVER", "[git, secret-*]")
+    )
+    policies, guests = Policies(), recorded(folder)
+    policies.reload(guests)
+    rule = guests().by_server["git"]
+    seen = for_agents(policies, rule)
+    assert [(one.name, one.servers) for one in seen.rules] == [
+        ("both", ("git",)),
+        ("git", ("git",)),
+    ]
+    assert seen.default_rules
+    # The members of a hub have the default policy, and a hub has not.
+    hub = replace(rule, hub=(HubMemberRule(name="time", namespace="t"),))
+    seen = for_agents(policies, hub)
+    assert (seen.default_rules, seen.default_limits) == ((), ())
+    assert len(seen.rules) == 2
+    (folder / "git.yaml").unlink()
+    fresh = Policies()
+    fresh.reload(guests)
+    with pytest.raises(RefusalError, match="E-POLICY-FILE-MISSING"):
+        for_agents(fresh, rule)
+
+
+def for_agents(policies: Policies, rule: AccessRule) -> Policy:
+    with os.fdopen(policies.copy_for_agents("git", rule), "rb") as file:
+        file.seek(0)
+        return decode(file.read())
+
+
+def test_the_default_policy_is_in_force_without_any_file(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    policies = Policies()
+    assert policies.reload()
+    assert judged(policies, "git") == "default.delete-tools"
+    assert policies.digest == digest(shipped.extended(Policy()))
+    (folder / "off.yaml").write_text("version: 1\ndefault_policy: disabled\n")
+    assert policies.reload()
+    assert judged(policies, "git") == ""
+
+
+def test_the_default_policy_does_not_take_the_place_of_a_file_that_is_gone(folder: Path) -> None:
+    guests = recorded(folder)
+    policies = Policies()
+    (folder / "git.yaml").unlink()
+    policies.reload(guests)
+    git, time = (guests().by_server[name] for name in ("git", "time"))
+    with pytest.raises(RefusalError, match="E-POLICY-FILE-MISSING"):
+        policies.rules_for("git", git)
+    assert policies.rules_for("time", time).judge("tools/call", DELETE).rule == "time"  # the twin
+
+
+def test_a_hub_is_compiled_as_one(folder: Path) -> None:
+    policies = Policies()
+    policies.reload()
+    plain = AccessRule(uids=(), gids=(), inherits=())
+    hub = replace(plain, hub=(HubMemberRule(name="git", namespace="git"),))
+    assert policies.rules_for("other", plain).judge("tools/call", DELETE).rule
+    assert policies.rules_for("other", hub).judge("tools/call", DELETE).rule == ""
+    last = policies.compiled("other")
+    assert last is not None
+    assert last.context.is_hub  # asked without a context, which limits do not need
+    assert policies.rules_for("other", hub) is last
+
+
+def test_a_session_receives_the_default_policys_rules(folder: Path) -> None:
+    policies = Policies()
+    (folder / "off.yaml").write_text(
+        "version: 1\ndefault_policy: {disabled: [{rule: delete-tools, server: git}]}\n"
+    )
+    policies.reload()
+    for server, has_it in {"git": False, "time": True}.items():
+        with os.fdopen(policies.sealed_copy(server), "rb") as file:
+            file.seek(0)
+            part = decode(file.read())
+        assert ("default.delete-tools" in [rule.name for rule in part.default_rules]) is has_it
+        compiled = policies.compiled(server)
+        assert compiled is not None
+        own = compile_policy(part, server)
+        assert own.judge("tools/call", DELETE) == compiled.judge("tools/call", DELETE)
+
+
+def judged(policies: Policies, server: str) -> str:
+    """Return the rule that decides on a call of a tool that deletes."""
+    compiled = policies.compiled(server)
+    assert compiled is not None
+    return compiled.judge("tools/call", DELETE).rule
 
 
 def rules_of(policies: Policies, server: str) -> tuple[Rule, ...]:

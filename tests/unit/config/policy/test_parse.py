@@ -21,6 +21,7 @@ from mcpwrap.core.policy.rules import (
     Range,
     ResultRule,
     Rule,
+    Shell,
     Sql,
 )
 
@@ -111,6 +112,18 @@ CONDITIONS: list[tuple[str, Condition]] = [
     ("{arg: a, range: {min: -1.5}}", ArgumentCondition("a", Range(-1.5, None))),
     ("{arg: a, inside: /home/a}", ArgumentCondition("a", Inside("/home/a"))),
     ("{arg: a, sql: drop, dialect: mysql}", ArgumentCondition("a", Sql("drop", "mysql"))),
+    ("{arg: a, sql: delete, dialect: any}", ArgumentCondition("a", Sql("delete", "any"))),
+    ("{arg: a, shell: forces_a_push}", ArgumentCondition("a", Shell("forces_a_push"))),
+    (
+        "{arguments: shell, shell: deletes_outside}",
+        ArgumentCondition("@shell", Shell("deletes_outside")),
+    ),
+    ("{arguments: shell, runs: a b}", ArgumentCondition("@shell", Shell("runs", ("a b",)))),
+    (
+        "{arg: a, runs: [a|b* -f|--force c:d|e, x]}",
+        ArgumentCondition("a", Shell("runs", ("a|b* -f|--force c:d|e", "x"))),
+    ),
+    ("{arg: a, not: {runs: [a]}}", ArgumentCondition("a", NegatedTest(Shell("runs", ("a",))))),
     ("{arg: a, not: {equals: 1}}", ArgumentCondition("a", NegatedTest(Equals("1")))),
     (
         "{arg: a, not: {sql: drop, dialect: tsql}}",
@@ -161,6 +174,13 @@ def test_how_long_an_approval_waits(text: str, times: ApprovalTimeouts) -> None:
     policy = parsed(f"version: 1\napproval: {text}", "version: 1")
     assert policy.approval == times
     assert compile_policy(policy, "s").times == times
+
+
+def test_a_rule_may_answer_the_questions_of_others() -> None:
+    rule = "{name: a, tool: t, action: allow, instead_of: [b, default.c]}"
+    assert parsed(f"version: 1\nrules: [{rule}]").rules == (
+        Rule(name="a", action="allow", tools=("t",), instead_of=("b", "default.c")),
+    )
 
 
 def test_a_rule_may_have_the_agents_own_window_asked() -> None:

@@ -71,14 +71,21 @@ RULES: list[tuple[str, str]] = [
     ("{name: a, tool: t, action: log, «observe: 1}", "a number where true or false"),
     ("{name: a, tool: t, action: block, «ask_in_client: true}", "does not ask for an approval"),
     ("{name: a, tool: t, action: allow_with_approval, «ask_in_client: 1}", "where true or false"),
+    ("{name: a, tool: t, action: block, «instead_of: b}", "only a rule that allows tools"),
+    ("{name: a, method: x/y, action: allow, «instead_of: b}", "only a rule that allows tools"),
+    (
+        "{name: a, tool: t, action: allow, observe: true, «instead_of: b}",
+        "only a rule that allows tools",
+    ),
+    ("{name: a, tool: t, action: allow, instead_of: [b, «'c d']}", "is not the name of a rule"),
     ("{name: a, tool: t, action: log, message: «\"a\\e[2J\"}", "not printable"),
     ("{name: a, tool: t, action: log, when: «{arg: a}}", "a table where a list belongs"),
     ("{name: a, tool: t, action: log, when: «[]}", "an empty list of conditions"),
     ("{name: a, tool: t, action: log, «reason: x}", "a rule has no key 'reason'"),
 ]  # fmt: skip
 CONDITIONS: list[tuple[str, str]] = [
-    ("«{equals: 1}", "without `arg`"),
-    ("«{}", "without `arg`"),
+    ("«{equals: 1}", "needs either `arg` or `arguments`"),
+    ("«{}", "needs either `arg` or `arguments`"),
     ("«5", "a single value where a condition belongs"),
     ("{«arg: a}", "no test"),
     ("{arg: a, equals: 1, «matches: b}", "more than one test"),
@@ -106,6 +113,15 @@ CONDITIONS: list[tuple[str, str]] = [
     ("{arg: a, sql: «select}", "is not a test of SQL"),
     ("{arg: a, sql: drop, dialect: «oracle}", "is not a supported SQL dialect"),
     ("{arg: a, equals: 1, «dialect: mysql}", "has no key 'dialect'"),
+    ("{arguments: «shells, shell: forces_a_push}", "is not a kind of arguments"),
+    ("«{arg: a, arguments: shell, shell: forces_a_push}", "needs either `arg`"),
+    ("{arg: a, shell: «deletes}", "is not a test of shell commands"),
+    ("{arg: a, runs: [«--force]}", "is not a pattern of commands"),
+    ("{arg: a, runs: [«a --force|b]}", "is not a pattern of commands"),
+    ("{arg: a, runs: [«a || b]}", "is not a pattern of commands"),
+    ("{arg: a, runs: [«'a  b']}", "is not a pattern of commands"),
+    ("{arg: a, runs: [«a; b]}", "is not a pattern of commands"),
+    ("{arg: a, runs: «[]}", "empty"),
     ("{arg: a, not: «{}}", "`not` takes exactly one test"),
     ("{arg: a, not: «{equals: 1, matches: a}}", "`not` takes exactly one test"),
     ("{arg: a, not: «{not: {equals: 1}}}", "`not` takes exactly one test"),
@@ -192,6 +208,22 @@ def test_no_element_of_a_list_speaks_for_the_others(action: str) -> None:
     one, none = "{arg: 'p[*]', inside: /a}", "{not: {arg: 'p[*]', inside: /a}}"
     [flaw] = flaws(rule % (one if action == "allow" else none))
     assert "one element that passes the test" in flaw.problem
+
+
+def test_no_argument_of_a_kind_speaks_for_the_others() -> None:
+    rule = "version: 1\nrules: [{name: a, tool: t, action: %s, when: [%s]}]"
+    reads = "{arguments: sql, not: {sql: writes}}"
+    [flaw] = flaws(rule % ("allow", reads))
+    assert "one argument that passes the test" in flaw.problem
+    [flaw] = flaws(rule % ("block", "{arguments: sql, sql: writes, default: x}"))
+    assert "cannot have a `default`" in flaw.problem
+    for action, condition in (
+        ("allow", f"{{not: {reads}}}"),
+        ("block", "{arguments: sql, sql: writes}"),
+        ("block", "{not: {arguments: sql, sql: writes}}"),
+    ):
+        source = SourceFile("0.yaml", (rule % (action, condition)).encode())
+        assert len(parse_policy([source]).rules) == 1
 
 
 def test_what_holds_for_all_files_stands_in_one() -> None:

@@ -95,6 +95,8 @@ TESTS: list[tuple[Test, Json, Tristate]] = [
     (Sql("drop"), "DROP", UNJUDGEABLE),
     (Sql("drop"), 5, UNJUDGEABLE),
     (Sql("unbounded_select", "tsql"), "SELECT TOP 5 * FROM t", FAILS),
+    (Sql("unbounded_select", "any"), "SELECT TOP 5 * FROM t", FAILS),
+    (Sql("delete", "any"), "DELETE FROM t WHERE id = 1", HOLDS),
     (NegatedTest(Equals('"a"')), "b", HOLDS),
     (NegatedTest(Equals('"a"')), "a", FAILS),
     (NegatedTest(Equals('"a"')), 5, UNJUDGEABLE),

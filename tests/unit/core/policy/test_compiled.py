@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpwrap.core.policy.arguments.kinds import SQL_ARGUMENTS, KnownTools
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement, ServerPolicy
 from mcpwrap.core.policy.rules import (
@@ -318,3 +319,44 @@ def test_a_method_that_is_not_known_may_need_approval() -> None:
     assert policy(on("x/y", "allow_with_approval")).names("x/y")
     assert not policy(on("x/*", "allow_with_approval")).names("x/y")
     assert not policy(on("x/y", "block")).names("x/y")
+
+
+OF_KINDS = Rule(
+    name="kinds", action="block", tools=("*",), only_if_sure=True,
+    when=(ArgumentCondition(SQL_ARGUMENTS, Sql("drop", "any")),),
+)  # fmt: skip
+NAMED_TEXT = b'{"inputSchema": {"properties": {"text": {"description": "SQL query"}}}}'
+NO_SQL_TOOL = (
+    b'{"inputSchema": {"properties": {"query": {"type": "string", "description": "Search terms"}}}}'
+)
+
+
+def test_a_rule_on_a_kind_of_arguments_finds_them_by_name_and_by_schema() -> None:
+    compiled = compile_policy(Policy(rules=(OF_KINDS,)), "files")
+    refused = compiled.judge("tools/call", call({"sql": "DROP TABLE t"}, "run"))
+    assert (refused.decision, refused.hit) == (Decision.BLOCK, "`sql`: DROP TABLE t")
+    by_text = call({"text": "DROP TABLE t"}, "run")
+    assert compiled.judge("tools/call", by_text).decision is Decision.ALLOW
+    known = KnownTools()
+    known.take("run", NAMED_TEXT)
+    known.take("read_query", NO_SQL_TOOL)
+    compiled.learn(known)
+    assert compiled.judge("tools/call", by_text).hit == "`text`: DROP TABLE t"
+    assert compiled.rules_for_tool("read_query") == ()
+    assert compiled.rules_for_tool("write_query") != ()
+
+
+def test_a_condition_on_a_kind_fails_where_there_is_none_of_it() -> None:
+    asked = Rule(
+        name="x", action="allow", tools=("*",),
+        when=(NegatedCondition(ArgumentCondition(SQL_ARGUMENTS, Sql("writes"))),),
+    )  # fmt: skip
+    compiled = compile_policy(Policy(default="block", rules=(asked,)), "files")
+    table: list[tuple[Json, Decision]] = [
+        ({}, ALLOW),
+        ({"sql": "SELECT 1"}, ALLOW),
+        ({"sql": "DELETE FROM t"}, BLOCK),
+        ({"sql": "prose that is no SQL"}, BLOCK),
+    ]
+    for arguments, decision in table:
+        assert compiled.judge("tools/call", call(arguments, "run")).decision is decision

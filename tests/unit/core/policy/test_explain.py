@@ -1,5 +1,6 @@
 """Explanation of a policy decision, in words."""
 
+from mcpwrap.core.policy.arguments.kinds import SHELL_ARGUMENTS, SQL_ARGUMENTS
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.policy.explain import Explanation, explain, words_of
@@ -17,6 +18,7 @@ from mcpwrap.core.policy.rules import (
     Policy,
     Range,
     Rule,
+    Shell,
     Sql,
 )
 from mcpwrap.core.protocol.json_value import Json
@@ -29,9 +31,14 @@ WORDS: list[tuple[Condition, str]] = [
     (ArgumentCondition("a", Length(1, None)), "a has a length from 1"),
     (ArgumentCondition("a", Range(1, 2.5)), "a is from 1 up to 2.5"),
     (ArgumentCondition("a", Sql("drop")), "a is SQL with drop (sqlite)"),
+    (ArgumentCondition(SQL_ARGUMENTS, Sql("delete", "any")),
+     "an argument for SQL is SQL with delete (any)"),
+    (ArgumentCondition(SHELL_ARGUMENTS, Shell("runs", ("a b", "c"))),
+     "an argument for a command line runs a b, c"),
+    (ArgumentCondition("a", Shell("forces_a_push")), "a is a command line that forces a push"),
     (ArgumentCondition("a[*]", NegatedTest(Inside("/a"))), "a[*] not (is inside /a)"),
     (NegatedCondition(ArgumentCondition("a", Length(None, 2))), "not (a has a length up to 2)"),
-]
+]  # fmt: skip
 LONG = ArgumentCondition("a", Length(5, None))
 POLICY = compile_policy(
     Policy(
@@ -114,3 +121,12 @@ def test_a_tool_that_is_hidden_and_other_methods() -> None:
     assert explain(POLICY, "prompts/get", {}).rules == ()  # none decides
     found = explain(POLICY, "tools/call", {"name": 5})
     assert found.judgement.decision is Decision.BLOCK
+
+
+def test_arguments_of_a_kind_are_shown_with_their_paths() -> None:
+    condition = ArgumentCondition(SQL_ARGUMENTS, Sql("delete", "any"))
+    rule = Rule(name="r", action="block", tools=("*",), when=(condition,))
+    policy = compile_policy(Policy(rules=(rule,)), "s")
+    params: dict[str, Json] = {"name": "t", "arguments": {"a": {"sql": "DELETE FROM t"}}}
+    [explained] = explain(policy, "tools/call", params).rules
+    assert explained.conditions[0].found == ('a.sql: "DELETE FROM t"',)

@@ -5,6 +5,7 @@ import pytest
 
 from mcpwrap.core.policy.rules import (
     ArgumentCondition,
+    DisabledDefault,
     Equals,
     Inside,
     Length,
@@ -21,6 +22,7 @@ from mcpwrap.core.policy.rules import (
     decode,
     digest,
     encode,
+    for_agents,
     for_server,
 )
 
@@ -80,3 +82,18 @@ def test_a_server_has_its_own_part(
     assert (len(part.observe), len(part.limits), len(part.results)) == (observe, limits, results)
     assert [rule.name for rule in part.rules] == rules
     assert for_server(part, server) == part
+
+
+def test_agents_see_no_names_of_other_servers() -> None:
+    policy = Policy(
+        observe=("git", "other"),
+        rules=(Rule(name="r", servers=("g*", "secret"), tools=("*",), action="block"),),
+        results=(ResultRule(name="s", servers=("*", "secret"), max_bytes=1),),
+        limits=(LimitsEntry(servers=("git", "secret"), calls=1),),
+        disabled=(DisabledDefault(rule="x", servers=("g*", "secret")),),
+    )
+    seen = for_agents(policy, "git")
+    assert b"secret" not in encode(seen)
+    assert b"other" not in encode(seen)
+    assert len(seen.rules) == len(seen.results) == len(seen.limits) == len(seen.observe) == 1
+    assert for_agents(policy, "db").observe == ()

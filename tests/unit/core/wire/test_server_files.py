@@ -70,6 +70,7 @@ def test_a_rule_of_an_earlier_version_executes_nothing() -> None:
     rule = '{"uids": [1000, 1001], "gids": [50], "inherits": []}'
     assert decode_access_list(f'{{"by_server": {{"git": {rule}}}}}') == ADMISSIONS
     assert not ADMISSION.executes
+    assert ADMISSION.workspaces == ()
 
 
 BACKWARDS = dict(reversed(SPEC.env.items()))
