@@ -7,6 +7,7 @@ import time
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor
 from mcpwrap.as_gate.approvals.documents import Documents
+from mcpwrap.as_gate.approvals.reachable import ReachableApprovers, no_approver
 from mcpwrap.as_gate.approvals.requests import ApproverRequestHandler
 from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.ipc.approval_packets import (
@@ -57,7 +58,8 @@ class ApprovalBroker:
         self._documents = Documents()
         self.deciding = DecisionExecutor(people, self._book, self._documents, audit, pins)
         self.deciding.tell = self._send_notices
-        self.answering = ApproverRequestHandler(self.deciding)
+        self.answering = ApproverRequestHandler(self.deciding, policies)
+        self._reachable = ReachableApprovers(self.deciding)
 
     def handle(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
         """Handle a packet of a session's process.
@@ -129,7 +131,8 @@ class ApprovalBroker:
         if packet.method == METHOD:
             result: AskResult = QuestionRejected("the method's name is that of another question")
         else:
-            result = self._book.ask(child.pid, packet.hold, about, now_s)
+            unanswerable = self._unanswerable(child, packet, now_s)
+            result = self._book.ask(child.pid, packet.hold, about, now_s, unanswerable)
         if isinstance(result, AlreadyApproved):
             self._pass_on(child, digest, result, now_s)
         if isinstance(result, QueuedQuestion) and result.is_new:
@@ -140,6 +143,18 @@ class ApprovalBroker:
         if isinstance(result, QueuedQuestion):
             approval_packets.send_outcome(child.verdicts, None)
         self._changed()
+
+    def _unanswerable(
+        self, child: Child, packet: ApprovalQuery, now_s: float
+    ) -> QuestionRejected | None:
+        """Return the result of a question that no account can answer; None if one can.
+
+        A question that may be answered in the agent's own window needs no approver.
+        """
+        uid = child.who.uid
+        if packet.in_client and not child.via:
+            return None
+        return None if self._reachable.can_answer(uid, now_s) else no_approver(uid)
 
     def _pass_on(self, child: Child, digest: str, approved: AlreadyApproved, now_s: float) -> None:
         """Have an approved call of a hub approve the call of a member that it leads to."""
@@ -204,5 +219,5 @@ def _response(result: AlreadyApproved | QueuedQuestion | QuestionRejected) -> Ap
             return ApprovalResponse("Y", id_, by)
         case QueuedQuestion(id_):
             return ApprovalResponse("W", id_)
-        case QuestionRejected(why):
-            return ApprovalResponse("Z", why)
+        case QuestionRejected(why, cause, remedy):
+            return ApprovalResponse("Z", why, cause=cause, remedy=remedy)

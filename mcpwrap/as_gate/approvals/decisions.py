@@ -32,6 +32,7 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import (
+    IN_OWN_WINDOW,
     Channel,
     DecideRequest,
     DoneReply,
@@ -321,7 +322,7 @@ def _agent_uid(entry: QueuedApproval, who: ApproverIdentity) -> int:
 def _by(decide: DecideRequest, who: Peer) -> str:
     """Return the approver's name and channel, for the agent and the audit."""
     if decide.channel is Channel.CLIENT:
-        return f"uid {who.uid} in the agent's own window"
+        return f"uid {who.uid} {IN_OWN_WINDOW}"
     proof = f", {decide.proof.value}" if decide.proof is not Proof.NONE else ""
     user = decide.user if decide.proof is Proof.PASSWORD else ""
     name = user or account_of(who.uid) or f"uid {who.uid}"

@@ -1,5 +1,6 @@
 """Request handler of `approve.sock`, in the monitor. `decisions` carries out decisions."""
 
+import os
 import time
 from functools import partial
 
@@ -8,6 +9,8 @@ from mcpwrap.as_gate.approvals.connections import ApproverConnection
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, not_pending
 from mcpwrap.as_gate.pins.questions import NO_AGENT, PinQuestion
 from mcpwrap.as_gate.pins.tasks import RefusalCode
+from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core.approval.authorization import May, sees
 from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.text.sanitise import shown
@@ -26,10 +29,13 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RulesReply,
+    RulesRequest,
     ShowRequest,
     WatchRequest,
     decode_question,
 )
+from mcpwrap.core.wire.server_files import AccessRule
 
 _SHOW_EVERY_S = 0.1  # an agent can change the list with each request
 _ONE_AT_A_TIME = RefusedReply(code="busy", why="one document at a time")
@@ -39,8 +45,8 @@ _NOT_OWN_ACCOUNT = RefusedReply(code="not-you", why="the user is not the account
 class ApproverRequestHandler:
     """Handler of approvers' requests. It handles one packet at a time, and never blocks."""
 
-    def __init__(self, deciding: DecisionExecutor) -> None:
-        self._deciding = deciding
+    def __init__(self, deciding: DecisionExecutor, policies: Policies) -> None:
+        self._deciding, self._policies = deciding, policies
         self._people, self._book = deciding.people, deciding.book
         self._documents, self._pins = deciding.documents, deciding.pins
         self._shown_at_s = 0.0
@@ -89,14 +95,23 @@ class ApproverRequestHandler:
                 self._list(person)
             case ShowRequest(id_):
                 self._show(person, id_)
-            case PinsRequest(server):
-                self._report_pins(person, server)
-            case ResetPinsRequest(server):
-                self._reset_pins(person, server)
+            case PinsRequest() | RulesRequest() | ResetPinsRequest():
+                self._do_at_server(person, asked)
             case LoginRequest():
                 self._log_in(person, asked)
             case DecideRequest():
                 self._deciding.decide(person, asked)
+
+    def _do_at_server(
+        self, person: ApproverConnection, asked: PinsRequest | RulesRequest | ResetPinsRequest
+    ) -> None:
+        match asked:
+            case PinsRequest(server):
+                self._report_pins(person, server)
+            case RulesRequest(server):
+                self._send_rules(person, server)
+            case ResetPinsRequest(server):
+                self._reset_pins(person, server)
 
     def _list(self, person: ApproverConnection) -> None:
         rights, now_s = self._deciding.rights(), time.monotonic()
@@ -130,9 +145,7 @@ class ApproverRequestHandler:
     def _report_pins(self, person: ApproverConnection, server: str) -> None:
         """Send a report on the pins of a server to approvers, and to its agents."""
         rule = self._pins.rule_of(server)
-        is_agent = rule is not None and rule.may_have_agent(person.who.uid, person.who.gids)
-        agent_uid = person.who.uid if is_agent else NO_AGENT
-        if rule is None or not sees(person.who, agent_uid, self._deciding.rights()):
+        if rule is None or not self._may_read(person, rule):
             self._people.send(person, _not_pinned(server))
         elif not person.has_read_all():
             self._people.send(person, _ONE_AT_A_TIME)
@@ -140,6 +153,28 @@ class ApproverRequestHandler:
             person.is_busy = True
             done = partial(self._send_report, person, server)
             self._pins.report(server, done, partial(self._pins_failed, person))
+
+    def _send_rules(self, person: ApproverConnection, server: str) -> None:
+        """Send the rules for a server to approvers, and to its agents."""
+        rule = self._pins.access_rule_of(server)
+        if rule is None or not self._may_read(person, rule):
+            why = f"{shown(server)} is not a server that this account may use"
+            self._people.send(person, RefusedReply(code="gone", why=why))
+        elif not person.has_read_all():
+            self._people.send(person, _ONE_AT_A_TIME)
+        else:
+            try:
+                rules_fd = self._policies.copy_for_agents(server, rule)
+            except RefusalError as refusal:
+                self._people.send(person, RefusedReply(code="gone", why=refusal.why))
+                return
+            self._people.send(person, RulesReply(), [rules_fd])
+            os.close(rules_fd)
+
+    def _may_read(self, person: ApproverConnection, rule: AccessRule) -> bool:
+        is_agent = rule.may_have_agent(person.who.uid, person.who.gids)
+        agent_uid = person.who.uid if is_agent else NO_AGENT
+        return sees(person.who, agent_uid, self._deciding.rights())
 
     def _reset_pins(self, person: ApproverConnection, server: str) -> None:
         if person.who.uid != 0:

@@ -16,6 +16,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from mcpwrap.as_gate.ipc.packets import ChannelError
+from mcpwrap.core.approval.entry import UnaskedCause
 from mcpwrap.core.gate.ports import ApprovalOutcome
 
 MAX_BYTES = 8 * 1024
@@ -115,6 +116,8 @@ class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
     text: str  # the id, or the reason of a refusal
     by: str = ""
     shown: str = ""  # digest of what was shown, if that was another document
+    cause: UnaskedCause = "nobody"  # of a refusal
+    remedy: str = ""  # for the agent's user
 
 
 def answer(child: socket.socket, answer: ApprovalResponse) -> None:

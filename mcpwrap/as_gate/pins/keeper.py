@@ -62,9 +62,13 @@ class PinsKeeper:
         self._view_by_server = dict[str, str]()  # digest of the one that was sent last
         self._lines = LogRateLimit(1)
 
+    def access_rule_of(self, server: str) -> AccessRule | None:
+        """Return the access rule of a server."""
+        return self._access_list.last_read().by_server.get(server)
+
     def rule_of(self, server: str) -> AccessRule | None:
         """Return the access rule of a server that is not a hub, whose members have the pins."""
-        rule = self._access_list.last_read().by_server.get(server)
+        rule = self.access_rule_of(server)
         return None if rule is None or rule.hub else rule
 
     def follow(self, admissions: AccessList) -> None:

@@ -53,7 +53,7 @@ class SessionApprovals:
             case "W":
                 return AwaitingApproval(answer.text, approval_document.digest(document))
             case "Z":
-                return ApprovalUnavailable(answer.text)
+                return ApprovalUnavailable(answer.text, answer.cause, answer.remedy)
 
     def withdraw(self, hold: int, *, will_resume: bool) -> None:
         """Notify the monitor that a request is not held any more."""

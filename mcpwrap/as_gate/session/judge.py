@@ -2,8 +2,8 @@
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity
 from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
-from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
+from mcpwrap.as_gate.session.call_limiter import SessionCallLimiter
 from mcpwrap.as_gate.session.definitions_client import SessionDefinitions
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.session.pins_client import SessionOffers
@@ -11,15 +11,16 @@ from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.definitions.collector import DefinitionsCollector
 from mcpwrap.core.gate.definitions.pin_check import PinnedServer, SessionPins
 from mcpwrap.core.gate.gate import Action, Gate
-from mcpwrap.core.gate.session import JournalNote
+from mcpwrap.core.gate.ports import PolicyOwner
+from mcpwrap.core.gate.session import JournalNote, NoteKind
 from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.core.wire.server_files import AccessList
 from mcpwrap.linux.systemd.journal import Journal
+from mcpwrap.machine.server_contexts import server_context
 from mcpwrap.session.audit_log.journal_notes import JournalNotes
 from mcpwrap.session.audit_log.recorder import Recorder
 
@@ -41,15 +42,17 @@ class SessionJudge:
         self._who = f"uid {self._about.uid}, {self._about.server!r}"
         self._monitor = monitor
         self._recorder = recorder
-        self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
         self.note = JournalNotes(self._who, self._write).note
+        self._limits = SessionCallLimiter(policy, monitor, self._note_held_back)
         outer_calls = OuterCalls(agent.hub, recorder.about.server, admissions)
         approvals = SessionApprovals(monitor, recorder, outer_calls)
         self.gate = Gate(policy, self._limits, recorder, approvals, executes=admission.executes)
+        self.gate.name_owner(PolicyOwner(recorder.about.server))
         if admission.is_member:
             self.gate.collect(DefinitionsCollector(SessionDefinitions(self._who, monitor)))
         self._pins = admission.pins
+        self._context = server_context(admission)
 
     def pin(self, view: PinsView) -> None:
         """Have what the server lists compared with these pins, before the first message."""
@@ -67,11 +70,16 @@ class SessionJudge:
         self._recorder.arrived()
         update = self._monitor.policy_update()
         if update.text:
-            policy = compile_policy(rules.decode(update.text), self._about.server)
-            gate.policy = self._limits.policy = policy
+            policy = compile_policy(rules.decode(update.text), self._about.server, self._context)
+            gate.policy = policy
+            self._limits.renew(policy)
             self._recorder.policy = update.digest
         view = self._monitor.pins_update()
         return [] if view is None else gate.take_pins(view)
+
+    def _note_held_back(self, tool: str, why: str) -> None:
+        text = f"{tool!a} is held back: {why}"
+        self.note(JournalNote(NoteKind.LIMITED, text, target=tool))
 
     def _write(self, note: JournalNote) -> None:
         self._journal.write(
@@ -84,25 +92,3 @@ class SessionJudge:
             MCPWRAP_DECISION=note.kind,
             MCPWRAP_RULE=note.rule,
         )
-
-
-class _MonitorCallLimiter:
-    """Call limiter over the monitor's counters, which it asks only if the policy has a limit."""
-
-    def __init__(self, policy: CompiledPolicy, monitor: ToMonitor) -> None:
-        self.policy = policy
-        self._monitor = monitor
-
-    def counts(self, tool: str) -> bool:
-        limits = self.policy.limits_for(tool)
-        return limits is not None and bool(limits.identical_calls)
-
-    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
-        if self.policy.limits_for(tool) is None:
-            return None
-        return self._monitor.ask(tool, call_digest or bytes(packets.DIGEST_BYTES))
-
-    def report(self, tool: str, *, failed: bool) -> None:
-        limits = self.policy.limits_for(tool)
-        if limits is not None and (limits.failures or limits.identical_calls):
-            self._monitor.send(packets.CallFinished(tool, failed))

@@ -7,6 +7,8 @@ from typing import Literal
 MAX_AWAY = 32  # suspended requests of a session whose `requestState` stays valid
 Tool = tuple[int, str, str, str]
 Key = tuple[int, str, str]
+# Why no person is asked: an earlier denial, a pause of the agent's questions, or no person can be.
+UnaskedCause = Literal["denied", "paused", "nobody"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class QuestionRejected:
     """Result of `ask`: the request is refused for now, without asking a person."""
 
     why: str
+    cause: UnaskedCause = "nobody"
+    remedy: str = ""  # for the agent's user
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,17 +134,27 @@ class ApprovalQueue:
         """Return the question of a request, which may be held or suspended."""
         return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
 
-    def ask(self, session: int, hold: int, about: ApprovalSubject, now_s: float) -> AskResult:
-        """Queue a question for one request, or use up a stored approval for it."""
+    def ask(
+        self,
+        session: int,
+        hold: int,
+        about: ApprovalSubject,
+        now_s: float,
+        unanswerable: QuestionRejected | None = None,
+    ) -> AskResult:
+        """Queue a question for one request, or use up a stored approval for it.
+
+        `unanswerable` is the result of a new question that no account can answer.
+        """
         if grant := self._standing.use(session, about.key, now_s):
             return AlreadyApproved(grant.id, grant.by, grant.in_client)
         if why := self._standing.why_denied(session, about.key, now_s):
-            return QuestionRejected(why)
+            return QuestionRejected(why, "denied")
         entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
         is_new = entry is None
         if entry is None:
-            if why := self._why_not(about, now_s):
-                return QuestionRejected(why)
+            if rejected := unanswerable or self._rejected(about, now_s):
+                return rejected
             entry = QueuedApproval(self._new_id(), about, now_s)
             self._entry_by_id[entry.id] = entry
             self._id_by_key[about.key] = entry.id
@@ -278,15 +288,17 @@ class ApprovalQueue:
             denied = denied + [(session, _NO_REQUEST) for session in sorted(suspended)]
         return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in denied]
 
-    def _why_not(self, about: ApprovalSubject, now_s: float) -> str:
+    def _rejected(self, about: ApprovalSubject, now_s: float) -> QuestionRejected | None:
         uid = about.agent_uid
         if why := self.fatigue.why_paused(uid, about.server, now_s):
-            return why
+            return QuestionRejected(why, "paused")
         if Counter(entry.about.agent_uid for entry in self.entries())[uid] >= MAX_OF_AGENT:
-            return f"{MAX_OF_AGENT} requests of this account are already pending"
+            why = f"{MAX_OF_AGENT} requests of this account are already pending"
+            return QuestionRejected(why, "paused")
         if len(self._entry_by_id) >= MAX_WAITING:
-            return f"{MAX_WAITING} requests are already pending"
-        return self.fatigue.asked(uid, about.server, now_s)
+            return QuestionRejected(f"{MAX_WAITING} requests are already pending", "paused")
+        why = self.fatigue.asked(uid, about.server, now_s)
+        return QuestionRejected(why, "paused") if why else None
 
     def _forget(self, entry: QueuedApproval) -> None:
         del self._entry_by_id[entry.id]

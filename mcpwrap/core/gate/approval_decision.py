@@ -37,8 +37,9 @@ def request_approval(
     """Request a person's approval; forward, hold or refuse the request by the broker's reply."""
     way, judgement = judged
     if session.pending_approvals.is_full():
-        why = f"{MAX_HELD} requests of this session already wait for approval"
-        return _refuse_unasked(request.id, context, judgement, why)
+        full = f"{MAX_HELD} requests of this session already wait for approval"
+        unavailable = ApprovalUnavailable(full)
+        return _refuse_unasked(session, (request.id, context), judgement, unavailable)
     number = session.pending_approvals.next_number()
     asked_for = _approval_request(session, request, context, judgement)
     answer = session.approvals.ask(number, asked_for)
@@ -48,8 +49,8 @@ def request_approval(
             return MessageOutcome(
                 forward=json, rule=judgement.rule, approval=Approval(id_, digest, by)
             )
-        case ApprovalUnavailable(why):
-            return _refuse_unasked(request.id, context, judgement, why)
+        case ApprovalUnavailable():
+            return _refuse_unasked(session, (request.id, context), judgement, answer)
         case AwaitingApproval(id_, digest):
             state = f"waits for approval {id_}, rule {judgement.rule}"
             note = JournalNote(NoteKind.HELD, f"{about}: {state}", judgement.rule, context.target)
@@ -98,7 +99,8 @@ def refuse_unaccepted(
         return None
     about = subject(context.method, context.target, request.id)
     note = JournalNote(NoteKind.UNACCEPTED, f"{about}: {refusal.why}", target=context.target)
-    answer = error_responses.refused(request.id, context.method, context.era, refusal.text)
+    told = error_responses.unaccepted(refusal)
+    answer = error_responses.respond(session, request.id, context, told)
     return MessageOutcome(answer=answer, notes=(note,))
 
 
@@ -118,12 +120,9 @@ def _decided(
         case "approved":
             return _approved(session, pending, outcome)
         case "denied":
-            because = f": {outcome.reason}" if outcome.reason else ""
-            return _refused(
-                pending, NoteKind.DENIED, f"denied by {outcome.by}{because}", outcome.by
-            )
+            return _denied(session, pending, outcome)
         case "expired":
-            return _refused(pending, NoteKind.EXPIRED, "no approver answered in time")
+            return _expired(session, pending)
         case "void":
             return _judge_again(session, pending)
         case _:
@@ -143,7 +142,7 @@ def _approved(
         return _judge_again(session, pending)
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     if judgement.decision is Decision.BLOCK:
-        return _denied(pending.request.id, pending.asked, judgement)
+        return _blocked(session, pending, judgement)
     approval = Approval(pending.approval.id, pending.approval.shown, outcome.by)
     return MessageOutcome(pending.json, rule=judgement.rule, approval=approval)
 
@@ -160,7 +159,7 @@ def _judge_again(session: SessionState, pending: PendingApproval) -> MessageOutc
         case Decision.ALLOW:
             return MessageOutcome(pending.json, rule=judgement.rule)
         case Decision.BLOCK:
-            return _denied(pending.request.id, pending.asked, judgement)
+            return _blocked(session, pending, judgement)
         case Decision.NEEDS_APPROVAL:
             outcome = request_approval(
                 session, pending.request, pending.asked, (pending.way, judgement), pending.json
@@ -185,36 +184,51 @@ def _finish(
     return [done, *approval_wait.begin(session, done.held)]
 
 
-def _refused(pending: PendingApproval, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
-    asked, rule = pending.asked, pending.judgement.rule
-    text = f"Refused by mcpwrap ({why}). Approval {pending.approval.id}, rule {rule}."
-    answer = error_responses.not_approved(pending.request.id, asked.method, asked.era, text, rule)
-    approval = Approval(pending.approval.id, pending.approval.shown, by)
-    return MessageOutcome(
-        answer=answer, notes=(approval_wait.note(pending, kind, why),), approval=approval
-    )
+def _denied(
+    session: SessionState, pending: PendingApproval, outcome: ApprovalOutcome
+) -> MessageOutcome:
+    because = f": {outcome.reason}" if outcome.reason else ""
+    why, id_ = f"denied by {outcome.by}{because}", pending.approval.id
+    refusal = error_responses.denied(session, pending.judgement, why, id_)
+    notes = (approval_wait.note(pending, NoteKind.DENIED, why),)
+    answer = error_responses.respond(session, pending.request.id, pending.asked, refusal)
+    approval = Approval(id_, pending.approval.shown, outcome.by)
+    return MessageOutcome(answer=answer, notes=notes, approval=approval)
 
 
-def _denied(request_id: Id, context: RequestContext, judgement: Judgement) -> MessageOutcome:
-    answer = error_responses.denied(request_id, context.method, context.era, judgement)
+def _expired(session: SessionState, pending: PendingApproval) -> MessageOutcome:
+    id_ = pending.approval.id
+    refusal = error_responses.unanswered(session, pending.judgement, id_)
+    notes = (approval_wait.note(pending, NoteKind.EXPIRED, "no approver answered in time"),)
+    answer = error_responses.respond(session, pending.request.id, pending.asked, refusal)
+    approval = Approval(id_, pending.approval.shown)
+    return MessageOutcome(answer=answer, notes=notes, approval=approval)
+
+
+def _blocked(
+    session: SessionState, pending: PendingApproval, judgement: Judgement
+) -> MessageOutcome:
+    context, request_id = pending.asked, pending.request.id
+    refusal = error_responses.blocked(session, judgement)
+    answer = error_responses.respond(session, request_id, context, refusal)
     notes = blocked(subject(context.method, context.target, request_id), judgement, context.target)
     return MessageOutcome(answer=answer, notes=notes)
 
 
 def _refuse_unasked(
-    request_id: Id, context: RequestContext, judgement: Judgement, why: str
+    session: SessionState,
+    asked: tuple[Id, RequestContext],
+    judgement: Judgement,
+    answer: ApprovalUnavailable,
 ) -> MessageOutcome:
-    outcome = _denied(request_id, context, judgement)
-    if not why:
-        return outcome
-    text = f"Refused by mcpwrap (needs approval, rule {judgement.rule}): {why}."
-    answer = error_responses.not_approved(
-        request_id, context.method, context.era, text, judgement.rule
-    )
+    request_id, context = asked
+    refusal = error_responses.unasked(session, judgement, answer)
     about = subject(context.method, context.target, request_id)
-    reason = shown(why, approval_wait.MAX_REASON_CHARS)
-    note = JournalNote(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, context.target)
-    return MessageOutcome(answer=answer, notes=(note,))
+    reason = shown(answer.why, approval_wait.MAX_REASON_CHARS)
+    kind = NoteKind.DENIED if answer.cause == "denied" else NoteKind.UNASKED
+    note = JournalNote(kind, f"{about}: {reason}", judgement.rule, context.target)
+    response = error_responses.respond(session, request_id, context, refusal)
+    return MessageOutcome(answer=response, notes=(note,))
 
 
 def _token(request: Request) -> Id | None:

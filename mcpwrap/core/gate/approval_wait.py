@@ -125,18 +125,8 @@ def _suspend(session: SessionState, pending: PendingApproval) -> list[MessageOut
         return [_suspend_by_state(session, pending, None)]
     session.pending_approvals.take(pending.number)
     session.approvals.withdraw(pending.number, will_resume=True)
-    text = (
-        f"Pending approval {pending.approval.id}: a person has been asked. "
-        "Send the same request again to continue."
-    )
-    rule = pending.judgement.rule
-    answer = error_responses.not_approved(
-        pending.request.id,
-        pending.asked.method,
-        pending.asked.era,
-        f"Held by mcpwrap. {text}",
-        rule,
-    )
+    refusal = error_responses.held(session, pending.judgement, pending.approval.id)
+    answer = error_responses.respond(session, pending.request.id, pending.asked, refusal)
     return [*close_elicitation(pending), _record_suspension(session, pending, answer)]
 
 
@@ -198,5 +188,6 @@ def write(
         return outcome
     if outcome.held is not None:
         session.approvals.withdraw(outcome.held.number, will_resume=False)
-    answer = error_responses.unrecorded(pending.request.id, context.method, context.era)
+    refusal = error_responses.unrecorded()
+    answer = error_responses.respond(session, pending.request.id, context, refusal)
     return decision_records.unrecorded(outcome, answer=answer)

@@ -3,7 +3,6 @@
 A request is checked for validity, policy, rate limits and approval, and is written to the audit.
 """
 
-from hashlib import blake2b
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from mcpwrap.core.gate import (
     elicitation,
     error_responses,
 )
+from mcpwrap.core.gate.call_outcomes import digest_of
 from mcpwrap.core.gate.in_flight import MAX_CURSOR_CHARS, MAX_TARGET_CHARS, RequestContext
 from mcpwrap.core.gate.pending_approvals import StateError
 from mcpwrap.core.gate.session import (
@@ -52,7 +52,6 @@ from mcpwrap.core.protocol.methods import PolicyScope
 from mcpwrap.core.protocol.strict_json import encode, encode_sorted
 from mcpwrap.core.text.sanitise import shown
 
-_DIGEST_BYTES = 16
 _NO_CURSOR = "\0"  # in the place of a value that is not a string
 
 
@@ -105,9 +104,8 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
     if not decision_records.write_request(session, Sender.AGENT, request, outcome):
         if outcome.held is not None:
             session.approvals.withdraw(outcome.held.number, will_resume=False)
-        answer = error_responses.unrecorded(
-            request.id, request.method, methods.era_of(request.params)
-        )
+        asked = RequestContext(request.method, "", methods.era_of(request.params))
+        answer = error_responses.respond(session, request.id, asked, error_responses.unrecorded())
         return decision_records.unrecorded(outcome, answer=answer)
     if outcome.held is not None:
         session.pending_approvals.add(outcome.held)
@@ -131,18 +129,19 @@ def _forward(
     _check_id(session, request)
     _check_params(request)
     target = _find_target(session, request)
+    sent = request
+    if "requestState" in request.params:
+        request, json = _resume(session, request, json)
     context = RequestContext(
         request.method,
         target,
         era,
-        _task(request),
+        _task(sent),
         revision,
-        _cursor(request),
-        methods.listens_to(request.params) if request.method == methods.LISTEN else frozenset(),
+        _cursor(sent),
+        _call_digest(session, request, target),
+        methods.listens_to(sent.params) if sent.method == methods.LISTEN else frozenset(),
     )
-    sent = request
-    if "requestState" in request.params:
-        request, json = _resume(session, request, json)
     judgement = _apply_policy(session, request, context, way)
     notes = logged(_about(request, context), judgement.notes) if judgement.notes else ()
     # Rules of the policy come first.
@@ -296,7 +295,8 @@ def _apply_policy(
         raise _RefusedError(MessageOutcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)
     if judgement.decision is Decision.BLOCK:
-        answer = error_responses.denied(request.id, context.method, context.era, judgement)
+        refusal = error_responses.blocked(session, judgement)
+        answer = error_responses.respond(session, request.id, context, refusal)
         notes = blocked(_about(request, context), judgement, context.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=notes))
     return judgement
@@ -305,19 +305,20 @@ def _apply_policy(
 def _apply_limits(
     session: SessionState, request: Request, context: RequestContext, notes: tuple[JournalNote, ...]
 ) -> None:
-    digest = b""
-    if session.limits.counts(context.target):
-        digest = _digest(request.params.get("arguments", {}))
-    exceeded = session.limits.ask(context.target, digest)
+    exceeded = session.limits.ask(context.target, context.call_digest)
     if exceeded is not None:
-        answer = error_responses.limit_exceeded(request.id, exceeded, context.era)
+        refusal = error_responses.limited(session, exceeded)
+        answer = error_responses.respond(session, request.id, context, refusal)
         why = f"{_about(request, context)}: {error_responses.why_limited(exceeded)}"
         note = JournalNote(NoteKind.LIMITED, why, target=context.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 
 
-def _digest(arguments: Json) -> bytes:
-    return blake2b(encode_sorted(arguments), digest_size=_DIGEST_BYTES).digest()
+def _call_digest(session: SessionState, request: Request, tool: str) -> bytes:
+    if request.method != methods.TOOLS_CALL or not session.limits.counts(tool):
+        return b""
+    call: Json = [tool, request.params.get("arguments", {})]
+    return digest_of(encode_sorted(call))
 
 
 def _about(request: Request, context: RequestContext) -> str:

@@ -108,7 +108,8 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
     outcome = _answer_or_forward(session, request, json)
     if not decision_records.write_request(session, Sender.SERVER, request, outcome):
         can_be_answered = outcome.answer is not None or outcome.forward is not None
-        answer = error_responses.unrecorded(request.id, request.method, ProtocolEra.HANDSHAKE)
+        asked = RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
+        answer = error_responses.respond(session, request.id, asked, error_responses.unrecorded())
         return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
     if outcome.forward is not None:
         session.requests_from_server.add(
@@ -134,9 +135,9 @@ def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> 
         return refused
     judgement = session.judge(way, request.method, request.params)
     if is_refused(judgement):
-        answer = error_responses.denied(
-            request.id, request.method, ProtocolEra.HANDSHAKE, judgement
-        )
+        asked = RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
+        refusal = error_responses.blocked(session, judgement)
+        answer = error_responses.respond(session, request.id, asked, refusal)
         return MessageOutcome(answer=answer, notes=blocked(about, judgement))
     return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
@@ -278,7 +279,7 @@ def _judge_result(
     report_result(session, context, value)
     judged = judge_result(session, context, value)
     if judged.refusal is not None:
-        return _deny(context, answer.id, judged.refusal, judged.notes)
+        return _deny(session, (context, answer.id), judged.refusal, judged.notes)
     is_changed = judged.value is not value
     forward = result_response(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(context, answer.id), judged) if is_changed or judged.notes else ()
@@ -296,11 +297,11 @@ def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
 def _judge_failure(
     session: SessionState, context: RequestContext, answer: Failure, json: bytes
 ) -> MessageOutcome:
-    report_failure(session, context)
+    report_failure(session, context, answer.error)
     _allow_new_handshake(session, context)
     judged = judge_failure(session, context, answer.error)
     if judged.refusal is not None:
-        return _deny(context, answer.id, judged.refusal, judged.notes)
+        return _deny(session, (context, answer.id), judged.refusal, judged.notes)
     is_changed = judged.value is not answer.error
     if is_changed:
         json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
@@ -315,10 +316,15 @@ def _allow_new_handshake(session: SessionState, context: RequestContext) -> None
 
 
 def _deny(
-    context: RequestContext, request_id: Id, refusal: Judgement, notes: tuple[str, ...]
+    session: SessionState,
+    answered: tuple[RequestContext, Id],
+    refusal: Judgement,
+    notes: tuple[str, ...],
 ) -> MessageOutcome:
+    context, request_id = answered
     about = _about(context, request_id)
-    response = error_responses.denied(request_id, context.method, context.era, refusal)
+    refused = error_responses.result_blocked(session, refusal)
+    response = error_responses.respond(session, request_id, context, refused)
     all_notes = (*logged(about, notes), *blocked(about, refusal, context.target))
     return MessageOutcome(response, notes=all_notes)
 
@@ -328,8 +334,9 @@ def _record(
 ) -> MessageOutcome:
     if decision_records.write_answer(session, context, request_id, outcome):
         return outcome
-    refusal = error_responses.unrecorded(request_id, context.method, context.era)
-    return decision_records.unrecorded(outcome, forward=refusal)
+    refusal = error_responses.unrecorded()
+    response = error_responses.respond(session, request_id, context, refusal)
+    return decision_records.unrecorded(outcome, forward=response)
 
 
 def _about(context: RequestContext, request_id: Id) -> str:

@@ -14,6 +14,7 @@ from mcpwrap.core.gate.ports import (
     Audit,
     Collector,
     PinCheck,
+    PolicyOwner,
 )
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
 from mcpwrap.core.pins.pins_view import PinsView
@@ -75,10 +76,15 @@ class Gate:
     @policy.setter
     def policy(self, policy: ServerPolicy) -> None:
         self._session.policy = policy
+        policy.learn(self._session.known_tools)
 
     def collect(self, collector: Collector) -> None:
         """Have the server's definitions collected. To be called before the first message."""
         self._session.collector = collector
+
+    def name_owner(self, owner: PolicyOwner) -> None:
+        """Have refusals name the policy's owner. To be called like `collect`."""
+        self._session.owner = owner
 
     def pin(self, pins: PinCheck) -> None:
         """Have the server's definitions compared with its pins. To be called like `collect`."""

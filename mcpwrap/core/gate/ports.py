@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from mcpwrap.core.approval.entry import UnaskedCause
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.pins.definitions import Definition, Kind
@@ -44,6 +45,15 @@ class ApprovalUnavailable(msgspec.Struct, frozen=True):
     """Outcome of asking: no person is asked, and the request is refused."""
 
     why: str
+    cause: UnaskedCause = "nobody"
+    remedy: str = ""  # for the agent's user
+
+
+class PolicyOwner(msgspec.Struct, frozen=True):
+    """Owner of a session's policy, whom refusals name: root, or the user of `mcpwrap run`."""
+
+    server: str
+    is_user: bool = False
 
 
 class ApprovalOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +92,10 @@ class NoApprovals:
 
     def ask(self, _hold: int, _wanted: ApprovalRequest) -> ApprovalUnavailable:
         """Return that approval is unavailable."""
-        return ApprovalUnavailable("")
+        return ApprovalUnavailable(
+            "`mcpwrap run` cannot ask a person",
+            remedy="Installed as a package, mcpwrap asks its approvers: see mcpwrap(8).",
+        )
 
     def withdraw(self, _hold: int, *, will_resume: bool) -> None:
         """Do nothing: no request is held."""
@@ -135,6 +148,7 @@ class PinRefusal(msgspec.Struct, frozen=True):
 
     text: str  # for the agent
     why: str  # for the journal
+    code: str  # which the text has, too
 
 
 class PinCheck(Protocol):

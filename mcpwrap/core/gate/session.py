@@ -9,8 +9,9 @@ import msgspec
 from mcpwrap.core.gate.executed_code import RunReport
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
-from mcpwrap.core.gate.ports import Approvals, Audit, Collector, PinCheck
+from mcpwrap.core.gate.ports import Approvals, Audit, Collector, PinCheck, PolicyOwner
 from mcpwrap.core.pins.definitions import Definition, listed_definitions
+from mcpwrap.core.policy.arguments.kinds import KnownTools
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
@@ -20,6 +21,7 @@ from mcpwrap.core.text.uris import bare
 
 MAX_TASKS = 16_384
 MAX_TOOLS = 4096  # servers have tens
+_OUTPUT_SCHEMA = b'"outputSchema"'  # in the canonical text of a definition
 _MANY = ""  # key for all tools beyond these: if one changes, all count as changed
 
 
@@ -35,7 +37,8 @@ class NoteKind(StrEnum):
     UNRECORDED = "unrecorded"  # the audit could not be written, so nothing was done
     HELD = "held"  # until a person decides
     DENIED = "denied"  # by a person
-    EXPIRED = "expired"  # no person answered
+    EXPIRED = "expired"  # no person answered in time
+    UNASKED = "unasked"  # no person could be asked
     SUSPENDED = "suspended"  # the agent is told to retry
     WITHDRAWN = "withdrawn"  # cancelled by the agent
     UNANSWERED = "unanswered"  # the server ended first
@@ -86,15 +89,19 @@ class SessionState:
     pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # of a monotonic clock
     can_elicit: bool = False  # the agent's handshake declares elicitation forms
+    owner: PolicyOwner | None = None  # whom refusals name
     # Hashes of tools as the server listed them first, and last.
     tools: dict[str, tuple[str, str]] = field(default_factory=dict)
+    known_tools: KnownTools = field(default_factory=KnownTools)
+    tools_with_schema: set[str] = field(default_factory=set)  # of what they return
     size: int = 0  # of the line that is judged, in bytes
     requests_from_agent: InFlight = field(default_factory=InFlight)
     requests_from_server: InFlight = field(default_factory=InFlight)
     version: str = ""  # of the handshake, or of the first answered request that has its own
     has_handshake: bool = False  # the agent began one, so the server may send requests
     tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
-    unreported_tasks: set[str] = field(default_factory=set)  # end not reported to the limits
+    # Tasks whose end is not reported to the limits, each with the digest of its call.
+    unreported_tasks: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pending_approvals = PendingApprovals(self.approvals.state_key)
@@ -109,8 +116,17 @@ class SessionState:
         for tool in listed:
             name = tool.key.name
             key = name if name in self.tools or len(self.tools) < MAX_TOOLS else _MANY
-            first, _ = self.tools.get(key, (tool.digest, tool.digest))
+            first, last = self.tools.get(key, (tool.digest, ""))
             self.tools[key] = first, tool.digest
+            if last != tool.digest:
+                self.known_tools.take(name, tool.text)
+            if _OUTPUT_SCHEMA in tool.text:  # a mention elsewhere in the definition counts too
+                self.tools_with_schema.add(key)
+        self.policy.learn(self.known_tools)
+
+    def has_no_output_schema(self, tool: str) -> bool:
+        """Return whether the server has listed this tool, and never with an output schema."""
+        return tool in self.tools and tool not in self.tools_with_schema
 
     def definition_of(self, tool: str) -> str:
         """Return the hash of a tool that has changed since the server first listed it.
@@ -131,7 +147,7 @@ class SessionState:
         if len(self.tool_by_task) > MAX_TASKS:
             oldest = next(iter(self.tool_by_task))
             del self.tool_by_task[oldest]
-            self.unreported_tasks.discard(oldest)
+            self.unreported_tasks.pop(oldest, None)
         return True
 
     def names(self, method: str) -> bool:

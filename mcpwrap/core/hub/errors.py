@@ -2,12 +2,12 @@
 
 import msgspec
 
-from mcpwrap.core.gate.error_responses import failed_call
 from mcpwrap.core.hub.state.agent_side import has_envelope
 from mcpwrap.core.hub.state.hub_state import HubState
 from mcpwrap.core.hub.state.member_side import MemberSide
 from mcpwrap.core.protocol import raw_message
 from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import failed_call
 from mcpwrap.core.protocol.methods import TOOLS_CALL, ProtocolEra
 from mcpwrap.core.protocol.raw_message import RawMessage, fields_of, text_at, value_of
 from mcpwrap.core.text.sanitise import shown

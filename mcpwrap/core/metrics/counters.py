@@ -10,7 +10,7 @@ import msgspec
 DECISIONS = (
     "allowed", "changed", "blocked", "limited", "malformed", "unknown", "dropped", "unrecorded",
     "held", "approved", "denied", "expired", "suspended", "withdrawn", "unanswered",
-    "unaccepted",
+    "unaccepted", "unasked",
 )  # fmt: skip
 BUCKETS = 24  # of microseconds, each twice as wide as the one before; the last has no bound
 NO_BOUND_US = 1 << (BUCKETS - 1)  # returned for the last bucket, which has no bound

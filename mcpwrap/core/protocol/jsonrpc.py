@@ -11,6 +11,7 @@ import msgspec
 
 from mcpwrap.core.protocol import json_keys, strict_json
 from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.methods import ProtocolEra
 from mcpwrap.core.protocol.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
 
 Id = int | str
@@ -263,3 +264,11 @@ def error_response(request_id: Id | None, code: int, message: str, data: Json = 
 def result_response(request_id: Id, value: Json) -> bytes:
     """Return a JSON-RPC result."""
     return encode({"jsonrpc": "2.0", "id": request_id, "result": value})
+
+
+def failed_call(text: str, era: ProtocolEra) -> dict[str, Json]:
+    """Return a refusal as a tool's result: models read it, while an error ends at the client."""
+    refusal: dict[str, Json] = {"content": [{"type": "text", "text": text}], "isError": True}
+    if era is ProtocolEra.MODERN:
+        refusal["resultType"] = "complete"
+    return refusal

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from mcpwrap.as_gate.approvals import connections
+from mcpwrap.as_gate.approvals import connections, reachable
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
@@ -24,6 +24,7 @@ from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import ApprovalAnswered, PinsChanged
 from mcpwrap.core.gate.ports import (
@@ -36,7 +37,7 @@ from mcpwrap.core.gate.ports import (
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire import approval_socket, session_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     EndOfList,
@@ -48,7 +49,7 @@ from mcpwrap.core.wire.approval_socket import (
 )
 from mcpwrap.core.wire.server_files import AccessList, AccessRule, HubMemberRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
-from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
+from mcpwrap.linux.unix_socket import fd_passing, memfd, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
@@ -71,6 +72,11 @@ class InForce:
             name="asks", action="allow_with_approval", tools=("*",), ask_in_client=server != "plain"
         )
         return compile_policy(Policy(rules=(rule,)), server)
+
+    def copy_for_agents(self, server: str, admission: AccessRule) -> int:
+        if admission.sessions:
+            raise RefusalError(session_socket.Exit.UNAVAILABLE, "no policy [E-SESSION-POLICY]")
+        return memfd.sealed("rules", server.encode())
 
 
 class Written(AuditWriter):
@@ -202,6 +208,7 @@ class World:
 
     poll: select.poll
     sockets: list[socket.socket]
+    members = frozenset({1001})  # of the group of approvers
     _next_peer: Peer
 
     def __init__(
@@ -211,6 +218,8 @@ class World:
         monkeypatch.setattr(
             connections, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
         )
+        monkeypatch.setattr(reachable, "member_uids", lambda: self.members)
+        monkeypatch.setattr(reachable, "has_polkit", lambda: False)
         monkeypatch.setattr(peer_credentials, "credentials_of", lambda _: self._next_peer)
         self._next_peer = Peer(7, 0, frozenset())
         self._path = tmp_path / "approve.sock"

@@ -15,7 +15,14 @@ from mcpwrap.core.gate.ports import (
     AwaitingApproval,
 )
 from mcpwrap.core.gate.session import ALLOWED, JournalNote
-from mcpwrap.core.policy.decision import ApprovalTimeouts, Judgement, LimitExceeded, ResultJudgement
+from mcpwrap.core.policy.arguments.kinds import KnownTools
+from mcpwrap.core.policy.decision import (
+    ApprovalTimeouts,
+    CallOutcome,
+    Judgement,
+    LimitExceeded,
+    ResultJudgement,
+)
 from mcpwrap.core.protocol.json_value import Json
 
 MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # `MODERN` in dialogues/
@@ -47,6 +54,9 @@ class ScriptedPolicy:
     def hides(self, tool: str) -> bool:
         return tool in self.hidden
 
+    def learn(self, tools: KnownTools) -> None:
+        """Take nothing: rules on kinds of arguments are not scripted."""
+
     def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
         self.results.append((method, target, value))
         refusal = self.refused_results_of.get(f"{method} {target}")
@@ -69,7 +79,8 @@ class ScriptedLimits:
     held: dict[str, LimitExceeded] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
-    told: list[tuple[str, bool]] = field(default_factory=list)
+    unanswered: set[str] = field(default_factory=set)  # tools whose answers are not compared
+    told: list[tuple[str, CallOutcome]] = field(default_factory=list)
 
     def counts(self, tool: str) -> bool:
         return tool not in self.uncounted
@@ -78,8 +89,11 @@ class ScriptedLimits:
         self.asked.append((tool, call_digest))
         return self.held.get(tool)
 
-    def report(self, tool: str, *, failed: bool) -> None:
-        self.told.append((tool, failed))
+    def needs_answer(self, tool: str, call_digest: bytes) -> bool:
+        return bool(call_digest) and tool not in self.unanswered
+
+    def report(self, tool: str, outcome: CallOutcome) -> None:
+        self.told.append((tool, outcome))
 
 
 @dataclass

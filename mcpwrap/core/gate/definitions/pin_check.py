@@ -96,7 +96,9 @@ class SessionPins:
         is_known = bool(held) or self._listed.is_full
         typed = typed_name(key.kind, key.name, min(held, default="")) if is_known else ""
         why = self._why(key)
-        return PinRefusal(_text(self._server.name, key, typed, why), f"its definition is {why}")
+        text = _text(self._server.name, key, typed, why)
+        code = "E-PINS-REJECTED" if typed and why == _REJECTED else "E-PINS-HELD"
+        return PinRefusal(text, f"its definition is {why}", code)
 
     def take_view(self, view: PinsView) -> Collection[Kind]:
         """Take changed pins; return the kinds of which something was held back and is not now."""

@@ -169,7 +169,7 @@ def test_a_denial_has_its_reason_and_may_stop_the_session(world: World) -> None:
     assert told
     assert told.stops
     answer = away.ask(2)
-    assert answer == ApprovalUnavailable("denied by uid 1001 (command): no\x1b ☃")
+    assert answer == ApprovalUnavailable("denied by uid 1001 (command): no\x1b ☃", "denied")
 
 
 def test_the_longest_reason_fits(world: World) -> None:

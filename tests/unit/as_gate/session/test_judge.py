@@ -21,7 +21,7 @@ from mcpwrap.core.gate.executed_code import RunReport, submitted_code
 from mcpwrap.core.gate.gate import ToAgent
 from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.policy.rules import LimitsEntry, Policy
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -51,7 +51,11 @@ def records_of(path: Path) -> list[records.Record]:
 
 @contextmanager
 def judging(
-    path: Path, *, executes: bool = False, pins: PinsView | None = None
+    path: Path,
+    *,
+    executes: bool = False,
+    pins: PinsView | None = None,
+    rules: Policy = Policy(),  # noqa: B008
 ) -> Iterator[tuple[SessionJudge, PinsMonitor]]:
     start = records.start_of(KEY, 1)
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -69,7 +73,7 @@ def judging(
         rule = AccessRule(uids=(1000,), gids=(), inherits=(), executes=executes)
         admissions = AccessList(by_server={"py": rule})
         agent = AgentIdentity(Peer(1, 1000, frozenset()), "stub")
-        policy = compile_policy(Policy(), "py")
+        policy = compile_policy(rules, "py")
         session = SessionJudge(policy, recorder, monitor, agent, admissions)
         if pins is not None:
             session.pin(pins)
@@ -94,6 +98,27 @@ def test_the_audit_has_code_and_run_of_a_server_that_executes_code(
     else:
         assert found == [("agent", None, None)]
     assert b"canary" not in path.read_bytes()
+
+
+def test_a_tool_that_the_session_holds_back_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[str, str]] = []
+
+    class GivenJournal:
+        """Journal that stores what it is given."""
+
+        def write(self, text: str, **fields: str) -> None:
+            written.append((text, fields["MCPWRAP_TOOL"]))
+
+    monkeypatch.setattr(judge, "Journal", GivenJournal)
+    limits = LimitsEntry(failures=1, scope="session")
+    with judging(tmp_path / "1.jsonl", rules=Policy(limits=(limits,))) as (session, _):
+        session.gate.from_agent(CALL)
+        session.gate.from_server(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}')
+        assert "1 failures in a row" in str(session.gate.from_agent(CALL))
+    why = "'run_python' is held back: 1 failures in a row"
+    assert written == [(f"uid 1000, 'py': limited: {why}", "run_python")]
 
 
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'

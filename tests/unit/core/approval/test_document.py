@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.approval.document import Question, digest, document, read
-from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalRequest, ApprovalUnavailable
+from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalRequest
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
 from tests.unit.core.approval.questions import question
 from tests.unit.core.json_values import FINITE
@@ -56,7 +56,9 @@ def test_without_an_approval_port_requests_are_refused() -> None:
     wanted = ApprovalRequest(
         method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
     )
-    assert NO_APPROVALS.ask(1, wanted) == ApprovalUnavailable("")
+    answer = NO_APPROVALS.ask(1, wanted)
+    assert answer.why == "`mcpwrap run` cannot ask a person"
+    assert answer.cause == "nobody"
     NO_APPROVALS.withdraw(1, will_resume=True)
     NO_APPROVALS.answer(1, approves=True)
 

@@ -289,8 +289,8 @@ def test_pending_questions_are_limited_by_agent_and_in_all(monkeypatch: pytest.M
         for number, uid in enumerate([1000, 1000, 1000, 1001, 1002])
     ]
     assert [isinstance(one, QueuedQuestion) for one in asked] == [True, True, False, True, False]
-    assert asked[2] == QuestionRejected("2 requests of this account are already pending")
-    assert asked[4] == QuestionRejected("3 requests are already pending")
+    assert asked[2] == QuestionRejected("2 requests of this account are already pending", "paused")
+    assert asked[4] == QuestionRejected("3 requests are already pending", "paused")
     assert isinstance(
         book.ask(1, 9, about("0"), 0.0), QueuedQuestion
     )  # an identical request may always join

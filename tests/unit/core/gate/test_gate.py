@@ -25,11 +25,13 @@ from typing import Literal
 import msgspec
 import pytest
 
+from mcpwrap.core.approval.entry import UnaskedCause
 from mcpwrap.core.gate import in_flight, pending_approvals
+from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
 from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
-from mcpwrap.core.policy.decision import Decision, Judgement, LimitExceeded
+from mcpwrap.core.policy.decision import CallOutcome, Decision, Judgement, LimitExceeded
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
 from tests.unit.core.agreement import gate_in_session
@@ -52,6 +54,7 @@ EXPECTED = ("to server> ", "to agent> ", "note> ")
 WORDS: dict[str, Literal["approved", "denied", "expired", "void"]] = {
     "approves": "approved", "denies": "denied", "forgets": "expired", "voids": "void"
 }  # fmt: skip
+CAUSES: dict[str, UnaskedCause] = {"deny": "denied", "pause": "paused", "refuse": "nobody"}
 
 
 def dialogues() -> Iterator[tuple[str, list[str]]]:
@@ -117,12 +120,11 @@ class Performance:
                 self.audit.is_broken = what == "is broken"
             case "approvals":
                 verb, _, rest = what.partition(" ")
-                answer = (
+                self.approvals.answers.append(
                     Approved("a0", "digest0", rest)
                     if verb == "approve"
-                    else ApprovalUnavailable(rest)
+                    else ApprovalUnavailable(rest, CAUSES[verb])
                 )
-                self.approvals.answers.append(answer)
             case "executes":
                 self.gate = self.new_gate(executes=True)
             case "between":
@@ -137,7 +139,8 @@ class Performance:
         match who:
             case "told":
                 told = [
-                    f"{tool} {'failed' if failed else 'ended'}" for tool, failed in self.limits.told
+                    f"{tool} {'failed' if outcome.failed else 'ended'}"
+                    for tool, outcome in self.limits.told
                 ]
                 self.limits.told.clear()
                 return ", ".join(told) or "nothing"
@@ -303,15 +306,58 @@ def test_identical_arguments_have_one_digest_in_whatever_order() -> None:
             ("a", ',"arguments":{"x":1,"y":{"z":2,"w":4}}'),
             ("a", ',"arguments":{}'),
             ("a", ""),  # no params are the same as empty ones
+            ("c", ',"arguments":{"x":1,"y":{"z":2,"w":3}}'),
             ("b", ',"arguments":{"x":1}'),
         ]
     ):
         gate.from_agent((call % (number, tool, rest)).encode())
-    first, again, other, empty, none, uncounted = (digest for _, digest in limits.asked)
-    assert len(first) == 16
+    first, again, other, empty, none, of_another_tool, uncounted = (
+        digest for _, digest in limits.asked
+    )
+    assert len(first) == DIGEST_BYTES
     assert first == again != other
     assert empty == none != first
+    assert of_another_tool != first
     assert uncounted == b""
+
+
+CALL = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a"}}'
+ANSWERS = {
+    "result": '"result":{"content":[],"structuredContent":{"n":1}}',
+    "other order": '"result":{"structuredContent":{"n":1},"content":[]}',
+    "with _meta": '"result":{"content":[],"structuredContent":{"n":1},"_meta":{"trace":%d}}',
+    "other": '"result":{"content":[],"structuredContent":{"n":2}}',
+    "failed": '"result":{"content":[],"isError":true}',
+    "error": '"error":{"code":-32000,"message":"x"}',
+    "other error": '"error":{"code":-32000,"message":"y"}',
+    "none": '"result":7,"error":8',
+}
+
+
+def test_an_answer_has_one_digest_whatever_its_id_and_meta() -> None:
+    limits = ScriptedLimits()
+    gate = Gate(ScriptedPolicy(), limits, ScriptedAudit())
+    digest_by_name = {}
+    for number, (name, answer) in enumerate(ANSWERS.items()):
+        for request_id in (2 * number, 2 * number + 1):
+            gate.from_agent((CALL % request_id).encode())
+            text = answer.replace("%d", str(request_id))
+            gate.from_server(f'{{"jsonrpc":"2.0","id":{request_id},{text}}}'.encode())
+        (_, first), (_, second) = limits.told[-2:]
+        assert first == second
+        assert len(first.answer_digest) == DIGEST_BYTES
+        digest_by_name[name] = first.answer_digest
+    assert digest_by_name["result"] == digest_by_name["with _meta"]
+    assert len(set(digest_by_name.values())) == len(ANSWERS) - 1
+    assert {outcome.call_digest for _, outcome in limits.told} == {limits.asked[0][1]}
+
+
+def test_an_answer_that_is_not_compared_costs_no_digest() -> None:
+    limits = ScriptedLimits(unanswered={"a"})
+    gate = Gate(ScriptedPolicy(), limits, ScriptedAudit())
+    gate.from_agent((CALL % 1).encode())
+    gate.from_server(b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}')
+    assert limits.told == [("a", CallOutcome(failed=False, call_digest=limits.asked[0][1]))]
 
 
 def test_so_many_requests_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

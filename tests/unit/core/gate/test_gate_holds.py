@@ -42,7 +42,13 @@ events = st.one_of(
     st.tuples(st.just("judges"), st.sampled_from(JUDGEMENTS)),
     st.tuples(
         st.just("next_answer"),
-        st.sampled_from([Approved("a", "d", "x"), ApprovalUnavailable("no")]),
+        st.sampled_from(
+            [
+                Approved("a", "d", "x"),
+                ApprovalUnavailable("no"),
+                ApprovalUnavailable("denied by x", "denied"),
+            ]
+        ),
     ),
     st.tuples(st.just("audit_is_broken"), st.booleans()),
 )
@@ -231,5 +237,6 @@ def test_the_trials_are_of_something() -> None:
         decisions.update(record.decision for record in trial.audit.written)
 
     look()
-    for each in ("held", "approved", "suspended", "denied", "expired", "withdrawn", "allowed"):
+    passed, asked = ("allowed", "approved"), ("held", "suspended", "withdrawn")
+    for each in (*passed, *asked, "denied", "expired", "unasked"):
         assert decisions[each] > 2, decisions

@@ -12,7 +12,7 @@ import pytest
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.policy.decision import CallOutcome, LimitExceeded
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.session.relay.gate_relay import GateRelay
@@ -32,8 +32,11 @@ class Counting:
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         return LimitExceeded("why", 1.0) if tool == "held" and call_digest else None
 
-    def report(self, tool: str, *, failed: bool) -> None:
-        """Discard the note."""
+    def needs_answer(self, tool: str, call_digest: bytes) -> bool:
+        return bool(tool and call_digest)
+
+    def report(self, tool: str, outcome: CallOutcome) -> None:
+        """Discard the outcome."""
 
 
 @dataclass

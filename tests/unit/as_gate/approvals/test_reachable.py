@@ -1,0 +1,161 @@
+"""Accounts that can answer an agent's questions; without one the agent is refused at once."""
+
+import grp
+import pwd
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_gate.approvals import authentication, reachable
+from mcpwrap.as_gate.approvals.authentication import account_of
+from mcpwrap.as_gate.approvals.reachable import KNOWN_FOR_S
+from mcpwrap.core.gate.ports import ApprovalUnavailable, AwaitingApproval
+from mcpwrap.core.wire.approval_socket import WatchRequest
+from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
+from tests.unit.as_gate.approving_world import HUB, World
+
+AGENT_UID = 1000  # of the sessions of `World`
+
+
+@pytest.fixture(autouse=True)
+def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(authentication, "APPROVERS", tmp_path / "approvers.json")
+    return tmp_path / "approvers.json"
+
+
+@pytest.fixture
+def alone(world: World) -> World:
+    """Return a machine where no account was made an approver."""
+    world.members = frozenset()
+    return world
+
+
+def is_asked(world: World, server: str = "plain", via: str = "") -> bool:
+    answer = world.session(9, server=server, via=via).ask(1)
+    assert isinstance(answer, AwaitingApproval | ApprovalUnavailable)
+    return isinstance(answer, AwaitingApproval)
+
+
+def test_without_an_approver_the_agent_is_told_at_once(alone: World) -> None:
+    answer = alone.session(server="plain").ask(1)
+    name = account_of(AGENT_UID)
+    assert isinstance(answer, ApprovalUnavailable)
+    assert answer.cause == "nobody"
+    assert answer.why == f"no account can approve calls of {name or 'uid 1000'}"
+    assert "`sudo adduser USER mcpwrap-approvers`" in answer.remedy
+    assert f"`sudo mcpwrap approvals passwd {name or 'USER'}`" in answer.remedy
+
+
+@pytest.mark.parametrize(
+    ("members", "waits"),
+    [
+        ({1001}, True),
+        ({AGENT_UID, 1001}, True),
+        ({AGENT_UID}, False),  # as a member, too, it would need a proof
+    ],
+)
+def test_with_another_member_of_the_group_it_waits(
+    world: World, members: set[int], *, waits: bool
+) -> None:
+    world.members = frozenset(members)
+    assert is_asked(world) is waits
+
+
+@pytest.mark.parametrize(("uid", "waits"), [(AGENT_UID, True), (1003, False)])
+def test_with_the_agents_own_password_it_waits(
+    alone: World, passwords: Path, uid: int, *, waits: bool
+) -> None:
+    passwords.write_text(encode(Approvers(by_user={"alice": Approver(uid=uid, hash="$")})))
+    assert is_asked(alone) is waits
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"by_user": 1}'])
+def test_a_damaged_file_has_no_password(alone: World, passwords: Path, text: str) -> None:
+    passwords.write_text(text)
+    assert not is_asked(alone)
+
+
+def test_with_polkit_the_agents_account_can_answer(
+    alone: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reachable, "has_polkit", lambda: True)
+    assert is_asked(alone)
+
+
+def test_where_root_allows_the_agents_own_account_it_waits(alone: World) -> None:
+    alone.approving.deciding.same_uid = True
+    assert is_asked(alone)
+
+
+@pytest.mark.parametrize(
+    ("uid", "watches", "waits"),
+    [
+        (0, True, True),  # root can always answer
+        (0, False, False),
+        (AGENT_UID, True, False),  # only with a proof, which it does not have
+        (1002, True, False),
+    ],
+)
+def test_who_watches_and_may_answer_is_asked(
+    alone: World, uid: int, *, watches: bool, waits: bool
+) -> None:
+    person = alone.somebody(uid)
+    if watches:
+        person.says(WatchRequest())
+    assert is_asked(alone) is waits
+
+
+@pytest.mark.parametrize(("via", "waits"), [("", True), (HUB, False)])  # a hub has no window
+def test_a_window_of_the_agent_needs_no_approver(alone: World, via: str, *, waits: bool) -> None:
+    assert is_asked(alone, "sqlite", via=via) is waits  # its rule has `ask_in_client`
+
+
+def test_an_approval_that_was_given_is_used(world: World) -> None:
+    """An approver who left does not void what was decided."""
+    session, bob = world.session(server="plain"), world.approver()
+    waits = session.ask(1)
+    assert isinstance(waits, AwaitingApproval)
+    world.members = frozenset()
+    world.approving._reachable._read_at_s = float("-inf")
+    again = session.ask(2)  # joins the question that is pending
+    assert isinstance(again, AwaitingApproval)
+    assert again.id == waits.id
+    assert bob.listed()
+
+
+def test_a_new_approver_counts_after_a_moment(alone: World) -> None:
+    can_answer = alone.approving._reachable.can_answer
+    assert not can_answer(AGENT_UID, 100.0)
+    alone.members = frozenset({1001})
+    assert not can_answer(AGENT_UID, 100.0 + KNOWN_FOR_S / 2)
+    assert can_answer(AGENT_UID, 100.0 + 2 * KNOWN_FOR_S)
+
+
+NOBODY = pwd.getpwnam("nobody")
+
+
+@pytest.mark.parametrize(
+    ("members", "gid", "expected"),
+    [
+        (["nobody"], 4_000_000, {NOBODY.pw_uid}),
+        (["no-such-account", "nobody"], 4_000_000, {NOBODY.pw_uid}),
+        ([], NOBODY.pw_gid, {NOBODY.pw_uid}),  # it is the account's primary group
+        ([], 4_000_000, set()),
+    ],
+)
+def test_members_of_the_group(
+    monkeypatch: pytest.MonkeyPatch, members: list[str], gid: int, expected: set[int]
+) -> None:
+    group = grp.struct_group(("mcpwrap-approvers", "x", gid, members))
+    monkeypatch.setattr(grp, "getgrnam", lambda _: group)
+    assert expected <= reachable.member_uids()
+    assert bool(reachable.member_uids()) is bool(expected)
+
+
+def test_a_group_that_does_not_exist_has_no_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachable, "GROUP", "no-such-group")
+    assert not reachable.member_uids()
+
+
+def test_polkit_is_there_if_pkcheck_is() -> None:
+    assert reachable.has_polkit() is Path("/usr/bin/pkcheck").exists()
