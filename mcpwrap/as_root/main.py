@@ -1,14 +1,21 @@
 """Program `mcpwrap-root`: the verbs of `mcpwrap` that need root.
 
-They are `apply`, `accept`, `secret`, `worker`, `next`, `passwd`, `panic` and `resume`. The
-operator's command executes it as root. It reads root's files, acts, and exits.
+They are `apply`, `accept`, `secret`, `worker`, `next`, `passwd`, `policy-default`,
+`policy-accept`, `panic` and `resume`. The operator's command executes it as root. It reads root's
+files, acts, and exits.
 """
 
 import os
 import signal
 import sys
 
-from mcpwrap.as_root import approver_passwords, next_version, panic
+from mcpwrap.as_root import (
+    accepted_rules,
+    approver_passwords,
+    default_policy,
+    next_version,
+    panic,
+)
 from mcpwrap.as_root.apply import accept, apply, worker_listener
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
@@ -42,6 +49,8 @@ def _run(argv: list[str]) -> int:
             return _accept(rest)
         case ["next", *rest]:
             return _next(rest)
+        case ["policy-accept", before]:
+            return _accept_rule(before)
         case _:
             # Before the lock: a person who types a value takes time.
             given = command.value_from(command.read_all()) if _reads_input(argv) else ""
@@ -89,6 +98,13 @@ def _accept(argv: list[str]) -> int:
     return EXIT_OK
 
 
+def _accept_rule(before: str) -> int:
+    given = command.read_all()
+    with only_one():
+        accepted_rules.write(before, given)
+    return EXIT_OK
+
+
 def _next(argv: list[str]) -> int:
     prctl.end_with_parent(signal.SIGTERM)  # the command that awaits the answer
     match argv:
@@ -124,6 +140,8 @@ def _do_as_asked(argv: list[str], given: str) -> int:
             return _secret(rest, given)
         case ["worker", *rest]:
             return _worker(rest, given)
+        case ["policy-default", "disable" | "enable" as verb, rule, server]:
+            default_policy.change(verb, rule, server)
         case _:
             return _misused()
     return EXIT_OK

@@ -16,7 +16,7 @@ from mcpwrap.cli.common import output
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
-from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
+from mcpwrap.cli.setup import accept, apply, check, login, plan, schema, secret
 from mcpwrap.cli.tools import command as tools_command
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
@@ -57,6 +57,7 @@ for command in (
     check.command,
     plan.command,
     policy_command.command,
+    schema.command,
     apply.command,
     accept.command,
     secret.command,

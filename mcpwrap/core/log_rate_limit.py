@@ -1,6 +1,6 @@
 """Rate limit on log lines, so that no writer fills the disk or drowns the others.
 
-That of tool calls is in `core/policy/circuit_breaker`.
+That of tool calls is in `core/policy/limits/circuit_breaker`.
 """
 
 from collections import deque

@@ -10,6 +10,8 @@ from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.pins import pins_report
 from mcpwrap.core.pins.pins_report import PinsReport
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
@@ -26,6 +28,8 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RulesReply,
+    RulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -88,6 +92,8 @@ _FIX_BY_NAME = {  # of refusals that have a name of their own
     "E-PINS-DAMAGED": "restore the file; `sudo mcpwrap tools reset NAME` begins without one",
     "E-PINS-FINDING": "read what was found; `mcpwrap tools accept NAME --finding` accepts it",
     "E-PINS-OPTION": "repeat the command without `--for`, `--session`, `--times`, `--stop-server`",
+    "E-SESSION-POLICY": "an administrator corrects the policy and reloads the gate",
+    "E-POLICY-FILE-MISSING": "an administrator restores the file, or runs `mcpwrap apply`",
     "E-PINS-NOT-WRITTEN": "`journalctl -u mcpwrap-gate` shows why; then repeat the command",
 }
 
@@ -175,6 +181,18 @@ class ApprovalConnection:
             case _:
                 raise _another_version()
 
+    def rules(self, server: str) -> Policy:
+        """Return the part of the policy for a server, with the default policy's rules for it."""
+        self._send(RulesRequest(server))
+        packet, texts = self._receive_texts()
+        match packet:
+            case RulesReply() if texts:
+                return _policy(texts[0])
+            case RefusedReply() as refused:
+                raise ApprovalRefusedError(refused)
+            case _:
+                raise _another_version()
+
     def reset_pins(self, server: str) -> DoneReply:
         """Begin the pins of a server anew, as root."""
         return self._ask(ResetPinsRequest(server))
@@ -244,6 +262,13 @@ def _seen(digest: str, texts: list[bytes]) -> QuestionDetails:
 def _report(text: bytes) -> PinsReport:
     try:
         return pins_report.decode(text)
+    except msgspec.MsgspecError as error:
+        raise _another_version() from error
+
+
+def _policy(text: bytes) -> Policy:
+    try:
+        return rules.decode(text)
     except msgspec.MsgspecError as error:
         raise _another_version() from error
 

@@ -39,4 +39,4 @@ def command(*, user: str | None, is_on_stdin: bool, is_removed: bool) -> NoRetur
             code="E-USAGE-EXCLUSIVE-OPTIONS",
         )
     option = ["--stdin"] if is_on_stdin else ["--remove"] if is_removed else []
-    become_root_program("passwd", *option, user)
+    become_root_program("passwd", *option, user, command=f"approvals passwd {user}")

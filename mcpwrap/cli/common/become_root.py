@@ -7,8 +7,8 @@ from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
 
 
-def expect_root(verb: str) -> None:
-    """Refuse every caller but root.
+def expect_root(command: str) -> None:
+    """Refuse every caller but root of a command, which is as a person types it.
 
     Raises:
         UsageError: the caller is not root.
@@ -16,19 +16,21 @@ def expect_root(verb: str) -> None:
     if os.geteuid() != 0:
         raise UsageError(
             "needs root",
-            where=f"mcpwrap {verb}",
-            fix=f"run `sudo mcpwrap {verb}`",
+            where=f"mcpwrap {command}",
+            fix=f"run `sudo mcpwrap {command}`",
             code="E-USAGE-NEEDS-ROOT",
         )
 
 
-def become_root_program(verb: str, *arguments: str) -> NoReturn:
+def become_root_program(verb: str, *arguments: str, command: str = "") -> NoReturn:
     """Replace this process by root's program; it reads root's files and standard input.
+
+    `command` is what a person types, if its words are not those of root's program.
 
     Raises:
         UsageError: the caller is not root, or only the Python package is installed.
     """
-    expect_root(verb)
+    expect_root(command or verb)
     argv = [paths.ROOT_PROGRAM, verb, *arguments]
     try:
         os.execve(argv[0], argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})

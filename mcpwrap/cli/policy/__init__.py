@@ -1,1 +1,1 @@
-"""RUNS AS THE CALLER: `mcpwrap policy`: check, test, explain, replay."""
+"""RUNS AS THE CALLER: `mcpwrap policy`: check, test, explain, replay, default."""

@@ -1,4 +1,4 @@
-"""`mcpwrap policy check | test | explain | replay`: try a policy before use. Reads only."""
+"""`mcpwrap policy check | test | explain | replay`: try a policy before use. They read only."""
 
 import os
 import sys
@@ -9,14 +9,17 @@ import click
 from mcpwrap.cli.audit import filters
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.cli.policy import hub_call
+from mcpwrap.cli.policy import accept, convert, default_policy, hub_call, live, rules, suggest
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy, parse_with_warnings
-from mcpwrap.core.policy.rules import Policy, digest
+from mcpwrap.core.policy.default_policy import short_names
+from mcpwrap.core.policy.rules import Policy, digest, is_disabled
 from mcpwrap.core.wire.session_socket import ProtocolError
-from mcpwrap.errors import EXIT_OK, EXIT_USAGE
+from mcpwrap.errors import EXIT_OK, EXIT_USAGE, UsageError
 from mcpwrap.gate_client import queries
 from mcpwrap.linux import tty
+from mcpwrap.machine import accepted_rules
+from mcpwrap.machine.default_policy import shipped
 from mcpwrap.machine.policy_files import policy_files
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -31,24 +34,37 @@ def command() -> None:
     """
 
 
+command.add_command(convert.command)
+
+
 @command.command("check")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--live", "is_live", is_flag=True, help="Name rules that no listed tool meets.")
 @_JSON
-def check(files: tuple[Path, ...], *, as_json: bool) -> int:
+def check(files: tuple[Path, ...], *, is_live: bool, as_json: bool) -> int:
     """Report every error in the policy FILES, or in this machine's policy.
+
+    With --live, the rules are compared with the tools that this machine's servers have listed, as
+    they were accepted: a rule that meets none of them is named, and a condition on an argument that
+    no tool has.
 
     \b
     Example:  mcpwrap policy check ./policy.yaml
-    Exit status: 0 no errors, also with warnings; 2 errors, each with line and column.
+    Exit status: 0 no errors, also with warnings; 1 with --live, a rule or a condition that has no
+    effect; 2 errors, each with line and column.
     """
+    read = [input_file.read(path) for path in files] or policy_files()
+    names = short_names(shipped.load())
     try:
-        found = parse_with_warnings([input_file.read(path) for path in files] or policy_files())
+        found = parse_with_warnings(read, names)
     except PolicyError as error:
         if not as_json:
             raise
         print_json({"flaws": error.flaws, "warnings": []})
         return EXIT_USAGE
     policy, warnings = found
+    if is_live:
+        return live.run(policy, as_json=as_json)
     if as_json:
         print_json({"flaws": [], "warnings": warnings})
     else:
@@ -59,9 +75,23 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
             f"no errors; {len(policy.rules)} rules, {len(policy.results)} on results,"
             f" {len(policy.limits)} limits; default: {policy.default}"
         )
+        tty.say(_default_policy_text(policy))
         if not files:
-            tty.say(_gate_policy_text(policy))
+            tty.say(_gate_policy_text(shipped.extended(policy)))
     return EXIT_OK
+
+
+def _default_policy_text(policy: Policy) -> str:
+    """Return the line that says how much of the default policy is in force."""
+    if not policy.has_default_policy:
+        return "default policy: disabled"
+    rules = shipped.load().rules
+    for_all = [entry for entry in policy.disabled if "*" in entry.servers]
+    off = [rule for rule in rules if is_disabled(for_all, rule.name)]
+    for_some = [rule for rule in rules if is_disabled(policy.disabled, rule.name)]
+    only = len(for_some) - len(off)
+    some = f", {only} more for some servers" if only else ""
+    return f"default policy: {len(rules)} rules, {len(off)} disabled{some}"
 
 
 def _gate_policy_text(policy: Policy) -> str:
@@ -77,11 +107,16 @@ def _gate_policy_text(policy: Policy) -> str:
 
 
 @command.command("test")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("cases", type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("cases", required=False, type=click.Path(path_type=Path))
+@click.option("--accepted", "is_accepted", is_flag=True, help="The cases of accepted rules.")
 @_JSON
-def test(file: Path, cases: Path, *, as_json: bool) -> int:
+def test(file: Path | None, cases: Path | None, *, is_accepted: bool, as_json: bool) -> int:
     """Judge the messages in CASES by the policy in FILE, and compare with what they expect.
+
+    The default policy judges them too, unless FILE disables it. Without arguments, the cases of the
+    default policy are judged by it alone. With --accepted, the cases that `mcpwrap policy accept`
+    has written are judged by this machine's policy; root alone may read them.
 
     \b
     Example:  mcpwrap policy test ./policy.yaml ./policy.cases.yaml
@@ -89,7 +124,23 @@ def test(file: Path, cases: Path, *, as_json: bool) -> int:
     """
     from mcpwrap.cli.policy.judge import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
 
-    return run_cases(parse_policy([input_file.read(file)]), input_file.read(cases), as_json=as_json)
+    if is_accepted:
+        return run_cases(_extended_policy(None), accepted_rules.cases(), as_json=as_json)
+    if file is None:
+        return run_cases(shipped.extended(Policy()), shipped.cases(), as_json=as_json)
+    if cases is None:
+        raise UsageError(
+            "a policy without its cases",
+            where="mcpwrap policy test",
+            fix="name both files, or none for the cases of the default policy",
+            code="E-POLICY-TEST-NO-CASES",
+        )
+    return run_cases(_extended_policy(file), input_file.read(cases), as_json=as_json)
+
+
+def _extended_policy(file: Path | None) -> Policy:
+    """Return the policy of a file, or of this machine, as it is in force."""
+    return shipped.extended(parse_policy([input_file.read(file)] if file else policy_files()))
 
 
 @command.command("explain")
@@ -116,7 +167,7 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     )
 
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
-    policy = parse_policy([input_file.read(file)] if file else policy_files())
+    policy = _extended_policy(file)
     hub = hub_call.hub_of(name) if "/" not in tool else None
     if hub and (behind := hub_call.member_call(name, hub, tool)):
         return run_explain_hub(policy, (name, tool), text, behind, as_json=as_json)
@@ -137,4 +188,8 @@ def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
     from mcpwrap.cli.policy.replay import run_replay  # noqa: PLC0415 - as above
 
     at = filters.time_of(since) if since else 0.0
-    return run_replay(parse_policy([input_file.read(file)]), server, at, as_json=as_json)
+    return run_replay(_extended_policy(file), server, at, as_json=as_json)
+
+
+for one in (default_policy.command, suggest.command, accept.command, rules.command):
+    command.add_command(one)

@@ -7,13 +7,21 @@ from mcpwrap.cli.policy.hub_call import MemberCall
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.core.policy.cases import difference
-from mcpwrap.core.policy.compiled import CALL, compile_policy
+from mcpwrap.core.policy.compiled import CALL, NO_CONTEXT, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement
-from mcpwrap.core.policy.explain import ExplainedRule, Explanation, explain
+from mcpwrap.core.policy.explain import (
+    DOES_NOT_APPLY,
+    ExplainedRule,
+    Explanation,
+    explain,
+    words_of_limits,
+)
 from mcpwrap.core.policy.rules import LimitsEntry, Policy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
+from mcpwrap.machine.server_contexts import applied_contexts
+from mcpwrap.plan import paths
 
 _COLOURS: dict[Decision, tty.Style] = {
     Decision.ALLOW: "green",
@@ -87,7 +95,8 @@ def _explained(policy: Policy, called: tuple[str, str], args: dict[str, Json]) -
     server, tool = called
     of_tool: dict[str, Json] = {"name": tool, "arguments": args}
     method, params = (tool, args) if "/" in tool else (CALL, of_tool)
-    return explain(compile_policy(policy, server), method, params)
+    context = applied_contexts(paths.ACCESS_LIST).get(server, NO_CONTEXT)
+    return explain(compile_policy(policy, server, context), method, params)
 
 
 def _object(text: bytes) -> dict[str, Json]:
@@ -109,11 +118,14 @@ def _object(text: bytes) -> dict[str, Json]:
 def _print(explanation: Explanation) -> None:
     for rule in explanation.rules:
         _print_rule(rule)
-    if not explanation.rules:
+    _print_default_rules(explanation.default_rules)
+    if not explanation.rules and not explanation.default_rules:
         tty.say("no rule covers this request")
     judgement = explanation.judgement
     decision = tty.styled(judgement.decision.value, "bold", _COLOURS[judgement.decision])
     tty.say("decision: ", decision, f", by {_by(judgement)}")
+    if explanation.how:
+        tty.say(f"default policy: {explanation.how}")
     if judgement.message:
         tty.say(f"message: {judgement.message}")
     if judgement.notes:
@@ -121,10 +133,25 @@ def _print(explanation: Explanation) -> None:
     if explanation.is_hidden:
         tty.say("the tool is hidden from the agent's tool list")
     tty.say(f"limits: {_limits(explanation.limits)}")
+    if explanation.default_limits:
+        tty.say(f"default limits of each session: {_limits(explanation.default_limits)}")
+
+
+def _print_default_rules(rules: tuple[ExplainedRule, ...]) -> None:
+    """Print the rules that apply, and the names of the others by the version that brought them."""
+    others: dict[str, list[str]] = {}
+    for rule in rules:
+        if rule.does == DOES_NOT_APPLY:
+            others.setdefault(rule.since, []).append(rule.name)
+        else:
+            _print_rule(rule)
+    for since, names in others.items():
+        tty.say(f"default policy, since {since}, {DOES_NOT_APPLY}: {', '.join(names)}")
 
 
 def _print_rule(rule: ExplainedRule) -> None:
-    tty.say(f"{rule.name} ({rule.action}): {rule.does}")
+    origin = f", default policy, since {rule.since}" if rule.since else ""
+    tty.say(f"{rule.name} ({rule.action}{origin}): {rule.does}")
     for condition in rule.conditions:
         tty.say(f"  {condition.truth}: {condition.says}")
         for text in condition.found:
@@ -136,12 +163,4 @@ def _by(judgement: Judgement) -> str:
 
 
 def _limits(entry: LimitsEntry | None) -> str:
-    if entry is None:
-        return "none in the policy"
-    parts = {
-        f"{entry.calls} calls in {entry.calls_window_s} s": entry.calls,
-        f"{entry.identical_calls} identical calls": entry.identical_calls,
-        f"{entry.failures} failures": entry.failures,
-        f"cool down {entry.cool_down_s} s": entry.cool_down_s,
-    }
-    return ", ".join(text for text, value in parts.items() if value is not None)
+    return "none in the policy" if entry is None else words_of_limits(entry)

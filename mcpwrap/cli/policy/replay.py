@@ -13,6 +13,8 @@ from mcpwrap.core.text.sanitise import shown
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files
+from mcpwrap.machine.server_contexts import applied_contexts
+from mcpwrap.plan import paths
 
 _WHY_UNREAD = {
     UnreadableParams.HASHED: (
@@ -30,7 +32,8 @@ def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> i
     folder = source.SYSTEM
     files = audit_files.since(audit_files.session_files(folder), since)
     is_root = source.is_readable_as_root(folder)
-    replay = Replay(policy, unsealing_box(source.keys_of(folder)) if is_root else None)
+    box = unsealing_box(source.keys_of(folder)) if is_root else None
+    replay = Replay(policy, box, applied_contexts(paths.ACCESS_LIST))
     for file in files:
         for record in audit_files.records(file.path):
             if record.at >= since and server in {"", record.server}:

@@ -22,6 +22,7 @@ Box = SealedBox[PrivateKey]
 MAX_BYTES = 64 * 1024  # of params that are stored sealed or plain
 _HASH_BYTES = 16
 # A secret that matches neither list is stored in plain text.
+_REMOVED = b"[redacted by "
 _SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
@@ -68,6 +69,14 @@ class ParamsEncoder:
         return StoredParams(
             hash=blake2b(text, key=self._digest_key, digest_size=_HASH_BYTES).hexdigest()
         )
+
+
+def has_secret(params: Params) -> bool:
+    """Return whether params have what looks like a secret, or the mark of one that was removed."""
+    redacted = judge_result((_SECRETS,), params)
+    if redacted.refusal is not None or redacted.value != params:
+        return True
+    return _REMOVED in encode_sorted(params)
 
 
 def unsealing_box(keys: Keys) -> Box:

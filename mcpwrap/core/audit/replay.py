@@ -1,19 +1,26 @@
 """Replay of agents' recorded requests against a policy: which decisions would differ."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from mcpwrap.core.audit.params import Box, Params, UnreadableParams, params_of
 from mcpwrap.core.audit.records import MAX_TEXT_CHARS, Record
 from mcpwrap.core.gate.session import is_refused, judged
-from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.compiled import (
+    NO_CONTEXT,
+    CompiledPolicy,
+    ServerContext,
+    compile_policy,
+)
 from mcpwrap.core.policy.decision import Decision, Judgement
-from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.policy.rules import DEFAULT_PREFIX, Policy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope, ProtocolEra
 
 _PASSED = {"allowed", "limited"}  # decisions that the policy allowed: limits are checked after it
-_BLOCKED, _HELD = "blocked", "held"
+_REFUSED = {"blocked", "held", "unasked"}  # by the policy
 _MAX_EXAMPLES = 3
 _UNKNOWN = Judgement(Decision.BLOCK, message="not a method of MCP, and no rule names it")
 
@@ -30,23 +37,30 @@ class ReplayGroup:
 class Replay:
     """Policy under test, and its decisions on the requests so far."""
 
-    def __init__(self, policy: Policy, opens: Box | None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        opens: Box | None,
+        contexts: Mapping[str, ServerContext] = MappingProxyType({}),
+    ) -> None:
         self.judged = 0
         self.unread: Counter[UnreadableParams] = Counter()
         self.blocked_by_rule: dict[str, ReplayGroup] = {}  # by the rules of this policy
         self.allowed_by_rule: dict[str, ReplayGroup] = {}  # by the rules of the recorded policy
         self._policy = policy
         self._opens = opens
+        self._contexts = contexts
         self._by_server: dict[str, CompiledPolicy] = {}
 
     def take(self, record: Record) -> None:
         """Judge a record, if it is of a request that the policy judged."""
         is_request = record.sender == "agent" and record.id is not None
-        if not is_request or record.decision not in _PASSED | {_BLOCKED, _HELD}:
+        if not is_request or record.decision not in _PASSED | _REFUSED:
             return
         policy = self._by_server.get(record.server)
         if policy is None:
-            policy = compile_policy(self._policy, record.server)
+            context = self._contexts.get(record.server, NO_CONTEXT)
+            policy = compile_policy(self._policy, record.server, context)
             self._by_server[record.server] = policy
         params = params_of(record, self._opens)
         if isinstance(params, UnreadableParams):
@@ -60,7 +74,7 @@ class Replay:
         self._compare(record, judgement, None if isinstance(params, UnreadableParams) else params)
 
     def _compare(self, record: Record, judgement: Judgement, params: Params | None) -> None:
-        was_refused = record.decision in {_BLOCKED, _HELD}
+        was_refused = record.decision in _REFUSED
         if was_refused == is_refused(judgement):
             return
         groups = self.allowed_by_rule if was_refused else self.blocked_by_rule
@@ -87,8 +101,21 @@ def _scope(method: str) -> PolicyScope | None:
     return next((scope for scope in scopes if scope is not None), None)
 
 
+def _depends_on_arguments(policy: CompiledPolicy, record: Record) -> bool:
+    """Return whether the default policy can decide a call differently by its arguments."""
+    rules = policy.default_rules_for_tool(record.target)
+    is_by_name = any(rule.rule.name == record.rule and not rule.conditions for rule in rules)
+    return not is_by_name and any(rule.conditions for rule in rules)
+
+
 def _needs_params(policy: CompiledPolicy, record: Record) -> bool:
-    """Return whether the decision depends on more than the names of method and tool."""
+    """Return whether the decision depends on more than the names of method and tool.
+
+    The default policy's rules on arguments apply only if they are sure, and without arguments they
+    are not: a call that one of them has decided is not judged again, and all others are.
+    """
+    if record.rule.startswith(DEFAULT_PREFIX) and _depends_on_arguments(policy, record):
+        return True
     if max(len(record.method), len(record.target)) > MAX_TEXT_CHARS:  # the name was cut
         return True
     if record.method == TOOLS_CALL:
@@ -96,4 +123,7 @@ def _needs_params(policy: CompiledPolicy, record: Record) -> bool:
     else:
         rules = policy.rules_for_method(record.method)
     first = next((rule for rule in rules if rule.outcome is not None), None)
-    return first is not None and not first.always_decides
+    if first is None:
+        return False
+    is_call = record.method == TOOLS_CALL
+    return not first.always_decides or (is_call and bool(policy.answers_for_tool(record.target)))

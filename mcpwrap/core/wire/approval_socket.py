@@ -6,10 +6,11 @@ person → gate   lines of text: a verb, and its fields. Only the reason, the la
                 `DecideRequest`, may have a newline. The gate splits them and decodes nothing.
 gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `EndOfList`;
                 after `watch` these are sent again whenever something has changed. `DocumentReply`
-                comes with the documents, and `PinsReply` with the report on a server's pins.
+                comes with the documents, `PinsReply` with the report on a server's pins, and
+                `RulesReply` with the rules for a server.
 
-    list | watch | show ID | pins SERVER | reset-pins SERVER | login USER PASSWORD | decide …, with
-    the fields of `DecideRequest`
+    list | watch | show ID | pins SERVER | rules SERVER | reset-pins SERVER | login USER PASSWORD |
+    decide …, with the fields of `DecideRequest`
 """
 
 from collections.abc import Mapping
@@ -51,6 +52,10 @@ class Channel(StrEnum):
     CLIENT = "client"  # the agent's own window, by elicitation of the gate
 
 
+# Of such an answer, in place of a channel, wherever an approver is named.
+IN_OWN_WINDOW = "in the agent's own window"
+
+
 class Proof(StrEnum):
     """Authentication of an answer, in addition to the account that connects."""
 
@@ -75,6 +80,12 @@ class ShowRequest(msgspec.Struct, frozen=True):
 
 class PinsRequest(msgspec.Struct, frozen=True):
     """Request for the report on the pins of one server (`core/pins/pins_report.py`)."""
+
+    server: str
+
+
+class RulesRequest(msgspec.Struct, frozen=True):
+    """Request for the rules for one server, which its agents may send (`core/policy/rules.py`)."""
 
     server: str
 
@@ -116,6 +127,7 @@ FromApprover = (
     | WatchRequest
     | ShowRequest
     | PinsRequest
+    | RulesRequest
     | ResetPinsRequest
     | LoginRequest
     | DecideRequest
@@ -172,6 +184,10 @@ class PinsReply(_ToApprover, frozen=True, tag="pins"):
     may: Literal["yes", "proof", "no"]  # whether the account may answer the question on it
 
 
+class RulesReply(_ToApprover, frozen=True, tag="rules"):
+    """Reply to `RulesRequest`, with a descriptor: the part of the policy for the server."""
+
+
 class DoneReply(_ToApprover, frozen=True, tag="done"):
     """Success of a decision or a login."""
 
@@ -186,16 +202,19 @@ class RefusedReply(_ToApprover, frozen=True, tag="refused"):
     why: str
 
 
-ToApprover = Pending | Paused | EndOfList | DocumentReply | PinsReply | DoneReply | RefusedReply
+ToApprover = (
+    Pending | Paused | EndOfList | DocumentReply | PinsReply | RulesReply | DoneReply | RefusedReply
+)
 
 
 _DECODER = msgspec.json.Decoder(ToApprover)
 
 
-_Named = ShowRequest | PinsRequest | ResetPinsRequest
+_Named = ShowRequest | PinsRequest | RulesRequest | ResetPinsRequest
 _VERB_BY_KIND: Mapping[type[_Named], str] = {
     ShowRequest: "show",
     PinsRequest: "pins",
+    RulesRequest: "rules",
     ResetPinsRequest: "reset-pins",
 }
 _KIND_BY_VERB = {verb.encode(): kind for kind, verb in _VERB_BY_KIND.items()}
@@ -216,7 +235,7 @@ def encode_question(packet: FromApprover) -> bytes:
             return b"list"
         case WatchRequest():
             return b"watch"
-        case ShowRequest(name) | PinsRequest(name) | ResetPinsRequest(name):
+        case ShowRequest(name) | PinsRequest(name) | RulesRequest(name) | ResetPinsRequest(name):
             return _lines(_VERB_BY_KIND[type(packet)], name)
         case LoginRequest(user, password):
             return _lines("login", user, password)

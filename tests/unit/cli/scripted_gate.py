@@ -14,6 +14,8 @@ from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.pins import pin_question, pins_report
 from mcpwrap.core.pins.pins_report import PinsReport
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
@@ -29,6 +31,8 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RulesReply,
+    RulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -63,6 +67,7 @@ class ScriptedGate:
         self.reset: list[str] = []  # servers
         self.damaged: set[str] = set()
         self.reports: dict[str, PinsReport] = {}  # by server
+        self.policies: dict[str, Policy] = {}  # by server
         self.hidden: set[str] = set()  # listed, and gone when its document is requested
         self.watched = threading.Event()
         self._pending: dict[str, tuple[Pending, bytes, bytes | None]] = {}
@@ -175,16 +180,28 @@ class ScriptedGate:
                 self.watched.set()
             case ShowRequest(id_) if id_ in self._pending.keys() - self.hidden:
                 self._show(connection, id_)
+            case DecideRequest():
+                self.decided.append(asked)
+                _send(connection, self.answer)
+            case _:
+                self._reply_on_server(connection, asked)
+
+    def _reply_on_server(self, connection: socket.socket, asked: FromApprover) -> None:
+        match asked:
             case PinsRequest(server) if server in self.damaged:
                 why = "its pins are damaged [E-PINS-DAMAGED]"
                 _send(connection, RefusedReply(code="gone", why=why))
             case PinsRequest(server) if server in self.reports:
                 self._report(connection, self.reports[server])
+            case RulesRequest(server) if server in self.policies:
+                fd = memfd.sealed("test", rules.encode(self.policies[server]))
+                fd_passing.send(connection, approval_socket.encode(RulesReply()), [fd])
+                fd_passing.close_all([fd])
+            case RulesRequest("broken"):
+                why = "the policy has errors [E-SESSION-POLICY]"
+                _send(connection, RefusedReply(code="gone", why=why))
             case ResetPinsRequest(server) if server in self.reports:
                 self.reset.append(server)
-                _send(connection, self.answer)
-            case DecideRequest():
-                self.decided.append(asked)
                 _send(connection, self.answer)
             case _:
                 _send(connection, RefusedReply(code="gone", why="no such request waits"))

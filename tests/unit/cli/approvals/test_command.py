@@ -277,7 +277,7 @@ def test_without_a_gate_every_command_fails(gate: ScriptedGate, run: Run) -> Non
 
 def test_passwords_are_roots_to_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[tuple[str, ...]] = []
-    monkeypatch.setattr(passwd, "become_root_program", lambda *a: became.append(a))
+    monkeypatch.setattr(passwd, "become_root_program", lambda *a, command: became.append(a))
     monkeypatch.setenv("SUDO_USER", "alice")
     run("passwd")
     run("passwd", "bob", "--remove")

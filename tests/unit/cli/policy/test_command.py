@@ -9,9 +9,11 @@ from click.testing import CliRunner, Result
 from mcpwrap.cli.policy.command import command
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
+from mcpwrap.machine.default_policy import shipped
 
 POLICY = """
 version: 1
+default_policy: {disabled: [{rule: "*", server: plain}]}
 limits: {calls: 5/s, cool_down: 1min}
 rules:
   - {name: no-x, tool: t, when: [{arg: x, equals: 1}], action: block, message: Not x.}
@@ -39,7 +41,10 @@ def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
 
 def test_check_counts_rules_and_limits(files: Path) -> None:
     found = run("check", files / "policy.yaml")
-    assert found.output == "no errors; 4 rules, 0 on results, 1 limits; default: allow\n"
+    first, second = found.output.splitlines()
+    assert first == "no errors; 4 rules, 0 on results, 1 limits; default: allow"
+    count = len(shipped.load().rules)
+    assert second == f"default policy: {count} rules, 0 disabled, {count} more for some servers"
     assert found.return_value == 0
     assert json.JSONDecoder().decode(run("check", files / "policy.yaml", "--json").output) == {
         "flaws": [],
@@ -54,7 +59,7 @@ def test_check_warns_and_finds_no_error(files: Path) -> None:
     )
     found = run("check", files / "warned.yaml")
     assert found.return_value == 0
-    warning, fix, count = found.output.splitlines()
+    warning, fix, count, _ = found.output.splitlines()
     assert warning.startswith(f"warning: {files}/warned.yaml:3:26: 'w' blocks every call without")
     assert "default: …" in fix
     assert count.startswith("no errors; 1 rules")
@@ -76,6 +81,36 @@ def test_check_reports_every_flaw(files: Path) -> None:
     assert [(flaw["mark"]["line"], flaw["mark"]["column"]) for flaw in flaws] == [(2, 1), (3, 10)]
 
 
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("disabled", "disabled"),
+        ("enabled", "N rules, 0 disabled"),
+        ("{disabled: [{rule: delete-tools}, {rule: gone}]}", "N rules, 1 disabled"),
+        (
+            "{disabled: [{rule: delete-tools, server: git}, {rule: force-push}]}",
+            "N rules, 1 disabled, 1 more for some servers",
+        ),
+        ('{disabled: [{rule: "*"}]}', "N rules, N disabled"),
+    ],
+)
+def test_check_counts_what_is_disabled(files: Path, setting: str, line: str) -> None:
+    (files / "some.yaml").write_text(f"version: 1\ndefault_policy: {setting}\n")
+    said = run("check", files / "some.yaml").output.splitlines()
+    assert said[-1] == f"default policy: {line.replace('N', str(len(shipped.load().rules)))}"
+
+
+def test_check_warns_of_rules_that_the_default_policy_lacks(files: Path) -> None:
+    (files / "some.yaml").write_text(
+        "version: 1\ndefault_policy: {disabled: [{rule: force-pull}]}\n"
+    )
+    found = run("check", files / "some.yaml")
+    assert found.return_value == 0
+    warning, fix, *_ = found.output.splitlines()
+    assert "the default policy has no rule 'force-pull'" in warning
+    assert "did you mean `force-push`?" in fix
+
+
 def test_a_missing_file_is_an_error(files: Path) -> None:
     found = run("check", files / "none.yaml")
     assert "cannot be read: No such file" in str(found.exception)
@@ -95,6 +130,40 @@ def test_test_compares(files: Path) -> None:
     ]
 
 
+def test_test_without_arguments_plays_the_cases_of_the_default_policy(files: Path) -> None:
+    found = run("test")
+    assert found.return_value == 0
+    assert found.output.splitlines()[-1].endswith(" cases, 0 of them differ")
+    found = run("test", files / "policy.yaml")
+    assert "a policy without its cases" in str(found.exception)
+
+
+def test_the_default_policy_judges_with_a_file(files: Path) -> None:
+    case = "- {name: one, server: s, tool: delete_project, expect: needs-approval}\n"
+    (files / "default.cases.yaml").write_text(case)
+    (files / "plain.yaml").write_text("version: 1\n")
+    (files / "off.yaml").write_text("version: 1\ndefault_policy: disabled\n")
+    assert run("test", files / "plain.yaml", files / "default.cases.yaml").return_value == 0
+    assert run("test", files / "off.yaml", files / "default.cases.yaml").return_value == 1
+
+
+def test_explain_says_how_the_default_policy_took_part(files: Path) -> None:
+    (files / "named.yaml").write_text(
+        "version: 1\nrules: [{name: mine, tool: delete_project, action: allow}]\n"
+    )
+    asked = run("explain", "s", "delete_project", "{}", "--policy", files / "policy.yaml").output
+    line = "default.delete-tools (allow_with_approval, default policy, since 0.2.0): applies"
+    assert line in asked.splitlines()
+    rest = [text for text in asked.splitlines() if text.startswith("default policy, since")]
+    assert rest[0].startswith("default policy, since 0.2.0, does not apply: default.")
+    assert "decision: needs approval, by the rule default.delete-tools" in asked
+    assert "default policy: default.delete-tools asks: a rule with `tool: delete_project`" in asked
+    lifted = run("explain", "s", "delete_project", "{}", "--policy", files / "named.yaml").output
+    assert "decision: allow, by the rule mine" in lifted
+    assert "which lifts the question of default.delete-tools" in lifted
+    assert "default limits of each session: 600 calls in 60 s" in lifted
+
+
 def test_colour_is_for_terminals(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("test", files / "policy.yaml", files / "good.cases.yaml")
     assert "\x1b" not in run(*arguments).output
@@ -104,7 +173,7 @@ def test_colour_is_for_terminals(files: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_explain_says_why(files: Path) -> None:
     policy = ("--policy", files / "policy.yaml")
-    assert run("explain", "s", "t", '{"x": 1}', *policy).output.splitlines() == [
+    assert run("explain", "plain", "t", '{"x": 1}', *policy).output.splitlines() == [
         "no-x (block): applies",
         "  holds: x equals 1",
         "    found: 1",
@@ -112,17 +181,19 @@ def test_explain_says_why(files: Path) -> None:
         "message: Not x.",
         "limits: 5 calls in 1 s, cool down 60 s",
     ]
-    assert "decision: needs approval" in run("explain", "s", "u", "-", *policy, stdin="{}").output
+    assert (
+        "decision: needs approval" in run("explain", "plain", "u", "-", *policy, stdin="{}").output
+    )
     assert (
         "the tool is hidden from the agent's tool list"
-        in run("explain", "s", "h", "{}", *policy).output
+        in run("explain", "plain", "h", "{}", *policy).output
     )
-    assert "notes: noted" in run("explain", "s", "x", "{}", *policy).output
-    found = run("explain", "s", "resources/read", "{}", *policy).output
+    assert "notes: noted" in run("explain", "plain", "x", "{}", *policy).output
+    found = run("explain", "plain", "resources/read", "{}", *policy).output
     assert found == (
         "no rule covers this request\ndecision: allow, by the default\nlimits: none in the policy\n"
     )
-    found = run("explain", "s", "t", '{"x": 2}', "--json", *policy).output
+    found = run("explain", "plain", "t", '{"x": 2}', "--json", *policy).output
     assert json.JSONDecoder().decode(found)["judgement"]["notes"] == ["noted"]
 
 

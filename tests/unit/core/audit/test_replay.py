@@ -10,7 +10,7 @@ from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.replay import Replay
 from mcpwrap.core.audit.replay import judge as replayed
 from mcpwrap.core.gate.session import is_refused
-from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.compiled import ServerContext, compile_policy
 from mcpwrap.core.policy.rules import ArgumentCondition, Equals, Policy, Range, Rule
 from tests.unit.core.audit_records import OPENS, record, sealed
 
@@ -100,6 +100,7 @@ def test_another_policy_differs_where_its_rules_do(recorded: list[Record]) -> No
         ({"decision": "blocked"}, 1),
         ({"decision": "held"}, 1),  # once, and not again at its response
         ({"decision": "approved"}, 0),
+        ({"decision": "unasked"}, 1),
         ({"decision": "denied"}, 0),
         ({"decision": "suspended"}, 0),
         ({"decision": "put off"}, 0),  # the same, in an audit of version 0.1.0
@@ -156,6 +157,46 @@ def test_sealed_params_are_judged_with_the_root_key_only() -> None:
     assert replay(Policy(rules=(rule,)), broken).unread == {UnreadableParams.BROKEN: 1}
 
 
+BY_NAME = Rule(name="default.gone", tools=("drop",), action="allow_with_approval")
+BY_ARGUMENT = Rule(
+    name="default.large", tools=("*",), when=IF_LARGE, action="block", only_if_sure=True
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "fields", "refused"),
+    [
+        # What a rule on arguments decided depends on the arguments; what passed is left alone.
+        ((BY_ARGUMENT,), {"decision": "blocked", "rule": "default.large"}, None),
+        ((BY_ARGUMENT,), {}, False),
+        ((), {"decision": "blocked", "rule": "default.large"}, False),  # it is disabled now
+        ((BY_NAME,), {"target": "drop"}, True),
+        ((BY_NAME,), {"target": "drop", "decision": "held", "rule": "default.gone"}, True),
+        ((BY_NAME, BY_ARGUMENT), {"target": "drop"}, True),
+        ((BY_ARGUMENT,), {"method": "prompts/get"}, False),
+    ],
+)
+def test_a_hash_is_judged_by_the_default_policys_rules_on_names(
+    *, rules: tuple[Rule, ...], fields: dict[str, object], refused: bool | None
+) -> None:
+    one = record(**{"id": 1, "decision": "allowed", "target": "read", "hash": "00", **fields})
+    found = replay(Policy(default_rules=rules), [one])
+    assert found.judged == (refused is not None)
+    was_refused = one.decision in {"blocked", "held"}
+    assert bool(found.blocked_by_rule) == (refused is True and not was_refused)
+    assert bool(found.allowed_by_rule) == (refused is False and was_refused)
+
+
+def test_a_hubs_calls_are_not_judged_by_the_default_policy() -> None:
+    calls = [
+        record(id=1, decision="allowed", server=name, target="drop") for name in ("all", "git")
+    ]
+    found = Replay(Policy(default_rules=(BY_NAME,)), None, {"all": ServerContext(is_hub=True)})
+    for one in calls:
+        found.take(one)
+    assert [one.server for one, _ in found.blocked_by_rule["default.gone"].examples] == ["git"]
+
+
 def test_held_requests_count_as_refused() -> None:
     """It was held, and would now pass without an approval, or still need one."""
     held = [record(id=1, decision="held", rule="no-write", target="write")]
@@ -169,3 +210,11 @@ def test_a_group_has_at_most_three_examples() -> None:
     found = replay(Policy(default="block"), calls)
     assert found.blocked_by_rule[""].count == 5
     assert [one.id for one, _ in found.blocked_by_rule[""].examples] == [0, 1, 2]
+
+
+def test_a_question_that_another_rule_may_answer_needs_the_arguments() -> None:
+    asks = Rule(name="ask", tools=("t",), action="allow_with_approval")
+    answer = Rule(name="a", tools=("t",), when=IF_LARGE, action="allow", instead_of=("ask",))
+    call = record(id=1, target="t", decision="held", rule="ask", hash="00")
+    assert replay(Policy(rules=(asks, answer)), [call]).unread == {UnreadableParams.HASHED: 1}
+    assert replay(Policy(rules=(asks,)), [call]).judged == 1  # the twin

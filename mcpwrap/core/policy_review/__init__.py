@@ -1,0 +1,1 @@
+"""PURE: a policy beside what agents did and servers list: suggestions, rules without effect."""
