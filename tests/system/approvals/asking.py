@@ -9,12 +9,12 @@ from tests.system.bed.session import Session
 from tests.system.support import approvers
 
 # A table for each file of stories, so that rows that one deletes exist for another.
-TABLES = ("t", "of_commands")
+TABLES = ("t", "of_commands", "of_rules")
 
 
 @contextmanager
 def booted(suite: str) -> Iterator[Connected]:
-    """Boot it, with the accounts of `support/approvers.py` and mallory, and two tables of 100 rows.
+    """Boot it, with the accounts of `support/approvers.py` and mallory, and tables of 100 rows.
 
     bob and root take their steps by a process that stays.
     """

@@ -13,7 +13,12 @@ from tests.system.bed.machine import Machine
 from tests.system.support.servers import a_server
 
 SERVERS = a_server("probe", 'agents = ["alice", "bob"]\naudit = "sealed"')
-POLICY = "version: 1\nrules: [{name: no-drop, tool: drop, action: block}]\n"
+# Stories call one tool ten thousand times.
+POLICY = """
+version: 1
+default_policy: {disabled: [{rule: limits}]}
+rules: [{name: no-drop, tool: drop, action: block}]
+"""
 AUDIT = "/var/log/mcpwrap/audit"
 AS_GATE = "setpriv --reuid=mcpwrap-gate --regid=mcpwrap-gate --clear-groups"
 

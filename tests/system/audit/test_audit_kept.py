@@ -28,8 +28,8 @@ pytestmark = ON_ONE_RELEASE
 SERVERS = a_server(
     "probe", 'agents = ["alice"]\naudit = "plain"\nstate = true\nlimits = {sessions = 40}'
 )
-REFUSED = "Refused by mcpwrap (rule no-drop)."
-UNRECORDED = "Refused by mcpwrap: the audit cannot be written."
+REFUSED = "Refused by mcpwrap (rule no-drop). [E-CALL-BLOCKED]"
+UNRECORDED = "Refused by mcpwrap: the audit cannot be written. [E-CALL-UNRECORDED]"
 FILL = f"{AUDIT}/.fill"
 SEEN = "/var/lib/mcpwrap/state/probe/seen"
 NEWS = "journalctl --sync; journalctl -u mcpwrap-gate -b -o cat --cursor-file=/run/audit-news"
@@ -87,7 +87,7 @@ def calling(machine: Machine, story: str) -> Iterator[Story]:
             yield found
         finally:
             machine.write(STOP, "")
-        found.answers = calls.result()
+        found.answers = {name: text.split("\n")[0] for name, text in calls.result().items()}
     machine.await_idle_gate()
     found.reached = Counter(machine.read(SEEN).split())
     found.records = [

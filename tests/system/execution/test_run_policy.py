@@ -34,7 +34,7 @@ rules:
 LIMITED = "version: 1\nlimits: [{server: python, tool: run_python, %s}]\n"
 HIDDEN = "version: 1\nrules: [{name: no-code, tool: run_python, action: hide}]\n"
 BLOCKED = "version: 1\nrules: [{name: no-code, tool: run_python, action: block}]\n"
-NO_PROCESSES = "Refused by mcpwrap (rule no-processes). Use the standard library."
+NO_PROCESSES = "Refused by mcpwrap (rule no-processes). Use the standard library. [E-CALL-BLOCKED]"
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_rule_on_the_code_decides_before_it_is_executed(
     machine: Machine, session: Session
 ) -> None:
     code = "import subprocess; subprocess.run(['true'])"
-    assert run(session, code).text == NO_PROCESSES
+    assert run(session, code).text.startswith(f"{NO_PROCESSES}\n")
     assert not was_executed(machine, code)
     allowed = "import sub_process"
     assert run(session, allowed).exit_code == 1
@@ -100,10 +100,10 @@ def test_calls_are_limited(machine: Machine) -> None:
 
 
 def test_a_call_is_not_repeated_for_ever(machine: Machine) -> None:
-    approvers.put(machine, LIMITED % "identical_calls: 3, cool_down: 1h")
+    approvers.put(machine, LIMITED % "repeated_calls: 3, cool_down: 1h")
     with calls.opened(machine) as session:
         assert values(session, *["6"] * 2, "7", *["6"] * 4) == [*"66", "7", *"666", None]
-        assert "identical" in run(session, "6").text
+        assert "3 times" in run(session, "6").text
 
 
 def test_a_person_approves_the_code_before_it_is_executed(machine: Machine) -> None:

@@ -72,6 +72,11 @@ def call(session: Session, tool: str, **arguments: str) -> str:
     return str(answer["result"]["content"][0]["text"])
 
 
+def reason_of(refusal: str) -> str:
+    """Return the first line of a refusal; what would pass, and who may change it, are after it."""
+    return refusal.partition("\n")[0]
+
+
 def news(machine: Machine) -> list[str]:
     """Return the gate's log lines since the last call, but for its anchors."""
     lines = machine.look(NEWS).splitlines()

@@ -27,6 +27,7 @@ args = ["-BP", "{BED_AT}/tests/system/guest/odd_server.py"]
 POLICY = """
 version: 1
 default: block
+default_policy: {disabled: [{rule: limits}]}
 rules:
   - {name: odd, server: odd, tool: "*", action: allow}
 """

@@ -10,7 +10,7 @@ from tests.shared import pace
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.session import Session
 from tests.system.gate import judged
-from tests.system.gate.judged import await_news, begin, call, opened, put
+from tests.system.gate.judged import await_news, begin, call, opened, put, reason_of
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 pytestmark = ON_ONE_RELEASE
@@ -34,8 +34,12 @@ rules:
     when: [{arg: query, sql: delete_without_where}]
     action: block
   - {name: no-insights, server: sqlite, tool: append_insight, action: hide}
+default_policy: disabled
 """
-NO_LIMIT = "Refused by mcpwrap (rule no-unbounded-select). Add a LIMIT."
+NO_RULES = "version: 1\ndefault_policy: disabled\n"
+NO_LIMIT = "Refused by mcpwrap (rule no-unbounded-select). Add a LIMIT. [E-CALL-BLOCKED]"
+
+NO_DELETE = "Refused by mcpwrap (rule no-delete-of-everything). [E-CALL-BLOCKED]"
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ BOUNDED = ["SELECT * FROM t LIMIT 5", "SELECT count(*) FROM t", "select 1 + 1"]
 def test_an_unbounded_select_does_not_reach_the_server(machine: Machine) -> None:
     with opened(machine) as session:
         for query in UNBOUNDED:
-            assert call(session, "read_query", query=query) == NO_LIMIT, query
+            assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT, query
         for query in BOUNDED:
             assert call(session, "read_query", query=query).startswith("[{"), query
 
@@ -91,14 +95,14 @@ def test_escapes_of_json_hide_nothing(machine: Machine) -> None:
             session.process.stdin.write(line.encode())
             session.process.stdin.flush()
             answer = session.answer_to(99)
-            assert answer["result"]["content"][0]["text"] == NO_LIMIT, line
+            assert reason_of(answer["result"]["content"][0]["text"]) == NO_LIMIT, line
 
 
 def test_nothing_is_deleted_without_where(machine: Machine) -> None:
     with opened(machine) as session:
         for query in ("DELETE FROM t", "delete from t where 1", "DELETE FROM t -- WHERE id = 1"):
-            told = call(session, "write_query", query=query)
-            assert told == "Refused by mcpwrap (rule no-delete-of-everything).", query
+            told = reason_of(call(session, "write_query", query=query))
+            assert told == NO_DELETE, query
         assert call(session, "read_query", query="SELECT count(*) AS n FROM t") == "[{'n': 100}]"
         told = call(session, "write_query", query="DELETE FROM t WHERE id = 99")  # the twin
         assert told == "[{'affected_rows': 1}]"
@@ -113,7 +117,7 @@ def test_a_hidden_tool_is_neither_listed_nor_callable(machine: Machine) -> None:
     assert "read_query" in {tool["name"] for tool in listed}
     assert "append_insight" not in {tool["name"] for tool in listed}
     assert error == {"code": -32602, "message": "Unknown tool: append_insight"}
-    put(machine, "version: 1")
+    put(machine, NO_RULES)
     machine.as_root("systemctl reload mcpwrap-gate")
     with opened(machine) as session:  # the twin
         listed = session.answer_to(session.request("tools/list"))["result"]["tools"]
@@ -132,13 +136,15 @@ def test_without_the_judge_all_of_it_arrives(machine: Machine) -> None:
 
 
 # --------------------------------------------------------------------------------------- limits
-OPEN = "Refused by mcpwrap: 3 identical calls in a row"  # and the seconds until a retry
+SAME = "this call had the same answer 3 times in 10 min"
+OPEN = f"Refused by mcpwrap: {SAME}"  # and the seconds until a retry
+TABLES = "[{'name': 't'}]"
 
 
 def until_it_goes(session: Session) -> str:
     """Call until it is not refused any more; refused calls do not count."""
     while (told := call(session, "list_tables")).startswith("Refused"):
-        assert "3 identical calls in a row" in told
+        assert SAME in told
     return told
 
 
@@ -147,17 +153,28 @@ def test_a_loop_in_one_session_is_broken_and_goes_on_after_the_cool_down(machine
     machine.as_root("systemctl reload mcpwrap-gate")
     with opened(machine) as session:
         told = [call(session, "list_tables").split(";")[0] for _ in range(5)]
-        assert told == ["[{'name': 't'}]"] * 3 + [OPEN] * 2
-        assert call(session, "describe_table", table_name="t").startswith("[{")  # another tool
-        assert until_it_goes(session) == "[{'name': 't'}]"
-        assert call(session, "list_tables") == "[{'name': 't'}]"  # closed again
+        assert told == [TABLES] * 3 + [OPEN] * 2
+        assert until_it_goes(session) == TABLES
+        assert until_it_goes(session) == TABLES  # once in a cool-down, while the answer is the same
+        assert call(session, "list_tables").startswith(OPEN)
+        assert call(session, "describe_table", table_name="t").startswith("[{")  # another call
+        told = [call(session, "list_tables").split(";")[0] for _ in range(4)]
+        assert told == [TABLES] * 3 + [OPEN]  # it ends the loop
 
 
-def run(session: Session) -> str:
+def run(session: Session, code: str = "result = 'here'") -> str:
     """Have the probe run the same code as ever; return its result, or why it is refused."""
-    session.ask("result = 'here'")
+    session.ask(code)
     result = session.receive()["result"]
     return str(result.get("told") or result["content"][0]["text"].split(";")[0])
+
+
+def test_a_poll_whose_answer_changes_is_no_loop(machine: Machine) -> None:
+    with opened(machine, "other") as session:
+        times = [run(session, "import time; result = str(time.time_ns())") for _ in range(9)]
+        assert len(set(times)) == 9
+        assert not any(map(OPEN.startswith, times))
+        assert [run(session) for _ in range(4)] == ["here"] * 3 + [OPEN]  # the twin
 
 
 def test_a_loop_over_16_sessions_is_one_loop(machine: Machine) -> None:
@@ -197,32 +214,32 @@ def test_a_valid_policy_holds_from_the_next_message_and_a_broken_one_changes_not
 ) -> None:
     query = "SELECT * FROM t"
     with opened(machine) as session:
-        assert call(session, "read_query", query=query) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT
         put(machine, POLICY.replace("action: block", "action: blok"))
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
         machine.announce("Reload failed|Failed to reload")
         await_news(machine, "/etc/mcpwrap/policy.yaml:12:13", "nothing was changed")
-        assert call(session, "read_query", query=query) == NO_LIMIT
-        put(machine, "version: 1")
+        assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT
+        put(machine, NO_RULES)
         machine.as_root("mkdir -m 700 /etc/mcpwrap/policy.d")  # the gate cannot read its content
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
         machine.as_root("rmdir /etc/mcpwrap/policy.d")
-        assert call(session, "read_query", query=query) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT
         put(machine, POLICY.replace("action: block", "action: blok"))
         machine.as_root("kill -HUP $(systemctl show -P MainPID mcpwrap-gate)")  # without a check
         await_news(machine, "/etc/mcpwrap/policy.yaml:12:13")
-        assert call(session, "read_query", query=query) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT
         put(machine, POLICY.replace("Add a LIMIT.", "Ask for less."))
         machine.as_root("systemctl reload mcpwrap-gate")
-        assert call(session, "read_query", query=query).endswith("Ask for less.")
-        put(machine, "version: 1")
+        assert "Ask for less." in reason_of(call(session, "read_query", query=query))
+        put(machine, NO_RULES)
         machine.as_root("systemctl reload mcpwrap-gate")
         assert call(session, "read_query", query=query).startswith("[{")
         put(machine, POLICY)
         machine.as_root("systemctl reload mcpwrap-gate")
-        assert call(session, "read_query", query=query) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=query)) == NO_LIMIT
 
 
 def test_a_gate_that_starts_with_a_broken_policy_lets_nobody_in(machine: Machine) -> None:
@@ -254,20 +271,20 @@ UNBOUNDED_SELECT = "SELECT * FROM t"
 
 
 def test_a_policy_that_is_gone_is_no_empty_policy(machine: Machine) -> None:
-    put(machine, "version: 1")
+    put(machine, NO_RULES)
     machine.write(GONE, OF_SQLITE)
     machine.apply()
     machine.as_root("systemctl reload mcpwrap-gate")
     with opened(machine) as session:
-        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=UNBOUNDED_SELECT)) == NO_LIMIT
         machine.as_root(f"rm {GONE}")
         machine.announce("Reload failed|Failed to reload|mcpwrap-gate")
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
-        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=UNBOUNDED_SELECT)) == NO_LIMIT
         assert "the gate keeps the policy that it has read, or refuses" in status_of(machine)
     with opened(machine) as session:  # a new one too
-        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=UNBOUNDED_SELECT)) == NO_LIMIT
     machine.as_root("systemctl restart mcpwrap-gate")
     refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
     assert refused.startswith(f"mcpwrap-connect: its policy {GONE} is gone")
@@ -284,7 +301,7 @@ def test_a_policy_that_is_gone_is_no_empty_policy(machine: Machine) -> None:
 
 
 def test_where_others_can_remove_a_policy_none_is_taken(machine: Machine) -> None:
-    put(machine, "version: 1")
+    put(machine, NO_RULES)
     machine.write(GONE, OF_SQLITE)
     machine.as_root("chmod 777 /etc/mcpwrap/policy.d")
     machine.as_user("bob", f"rm -f {GONE}")
@@ -299,7 +316,7 @@ def test_where_others_can_remove_a_policy_none_is_taken(machine: Machine) -> Non
     machine.write(GONE, OF_SQLITE)
     machine.as_root("systemctl reload mcpwrap-gate")
     with opened(machine) as session:  # the twin
-        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        assert reason_of(call(session, "read_query", query=UNBOUNDED_SELECT)) == NO_LIMIT
     machine.as_root(f"rm {GONE}; mcpwrap apply; systemctl reload mcpwrap-gate")
     put(machine, POLICY)
 

@@ -110,7 +110,7 @@ def test_it_counts_against_nobody_but_its_own_agent_and_server(machine: Machine)
     """It requests calls without end: those of the other server are not used up."""
     ask = """
 if self._about.server == "probe":
-    for _ in range(1000): self._monitor.ask("run", bytes(16))
+    for _ in range(1000): self._monitor.ask("run", bytes(8))
 """
     with machine.patched("as_gate/session/judge", HOOK, hook(ask)):
         with machine.session("probe") as session:

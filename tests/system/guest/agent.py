@@ -59,6 +59,22 @@ async def call_tool(values: dict[str, Any]) -> str:
         return text_of(await client.call_tool(values["tool"], values["arguments"]))
 
 
+async def calls_tour(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Call one tool after the other, in one session; each call is a name and arguments."""
+    from mcp import Client
+
+    found = []
+    mode = values.get("mode", "auto")
+    async with Client(transport(values, sys.stderr), mode=mode) as client:
+        await client.list_tools()
+        for tool, arguments in values["calls"]:
+            result = await client.call_tool(tool, arguments)
+            structured = result.structured_content or {}
+            found.append({"text": text_of(result), "structured": structured})
+            found[-1] |= {"is_error": bool(result.is_error), "meta": result.meta or {}}
+    return found
+
+
 async def run_python_calls(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Call `run_python` once for each set of arguments, in one session."""
     from mcp import Client

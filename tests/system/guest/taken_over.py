@@ -27,7 +27,7 @@ ATTACKS = {
     "make a thread": "threading.Thread(target=int).start()",
     "signal the monitor": "os.kill(os.getppid(), 0)",
     "duplicate what it has": "os.dup(2)",
-    "give it away": "socket.send_fds(self._monitor._socket, [b'T0x'], [2])",
+    "give it away": "socket.send_fds(self._monitor._socket, [b'T0' + bytes(17)], [2])",
     "put bytes away": "os.memfd_create('x')",
     "cut its audit off": "os.ftruncate(self._recorder._file._fd, 0)",
     "write over its audit": "os.pwrite(self._recorder._file._fd, b'x', 0)",
@@ -62,5 +62,5 @@ def change_a_policy(fd: int) -> None:
             told[name] = "works"
         except OSError as error:
             told[name] = error.errno
-    told["others"] = b"other" in os.pread(fd, 100_000, 0)
+    told["others"] = b'"other"' in os.pread(fd, 100_000, 0)
     tell(told)

@@ -1,6 +1,7 @@
 """Upgrade from an earlier release to this one, by apt."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ from mcpwrap.core.names import egress_address
 from tests.system.bed import package
 from tests.system.bed.machine import Machine
 from tests.system.support import upgrades
-from tests.system.support.servers import THREE_SERVERS
+from tests.system.support.servers import SQLITE_SERVER, THREE_SERVERS
 from tests.system.support.tiers import only_in_test_all
 
 EGRESS_AND_HTTP = """
@@ -58,6 +59,48 @@ def test_an_upgrade_from_0_1_0_breaks_each_session_once(boot: Callable[..., Mach
     upgrades.breaks_each_session_once(machine, UPGRADE)
     with machine.session("one") as session:  # the twin: an agent that comes later
         session.initialize()
+
+
+POLICY = """# Of the operator, who has a rule of their own.
+version: 1
+rules:
+  - {name: no-insights, server: sqlite, tool: append_insight, action: block}
+"""
+FILES = "cd /etc/mcpwrap && find . -type f -exec sha256sum {} + | sort"
+
+
+@only_in_test_all("builds the package of 0.1.0 too; an upgrade to the same version is in make test")
+def test_an_upgrade_from_0_1_0_brings_the_default_policy(boot: Callable[..., Machine]) -> None:
+    """It says so, leaves the operator's files as they were, and holds from the first session on."""
+    machine = with_0_1_0(boot)
+    machine.configure(SQLITE_SERVER)
+    machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+    machine.apply()
+    create = {"query": "CREATE TABLE t (id INTEGER)"}
+    machine.call_tool("sqlite", "create_table", create)
+    everything = {"query": "SELECT * FROM t"}
+    assert machine.call_tool("sqlite", "read_query", everything) == "[]"
+    files = machine.look(FILES)
+
+    told = machine.as_root(UPGRADE).out
+    assert "default policy" in told
+    assert "mcpwrap policy default show" in told
+    assert "mcpwrap policy default disable" in told
+    assert machine.look(FILES) == files
+    refused = machine.call_tool("sqlite", "read_query", everything)
+    assert "(rule default.unbounded-select)" in refused
+    assert machine.call_tool("sqlite", "read_query", {"query": "SELECT * FROM t LIMIT 5"}) == "[]"
+    explain = "mcpwrap policy explain sqlite read_query"
+    arguments = shlex.quote(json.dumps(everything))
+    explained = machine.as_root(f"{explain} {arguments}").out
+    assert "since 0.2.0" in explained
+    own = machine.call_tool("sqlite", "append_insight", {"insight": "none"})
+    assert "(rule no-insights)" in own  # a rule of the operator's goes on
+
+    machine.as_root("mcpwrap policy default disable")
+    assert machine.call_tool("sqlite", "read_query", everything) == "[]"  # the twin
+    new = set(machine.look(FILES).splitlines()) ^ set(files.splitlines())
+    assert [line.split()[1] for line in new] == ["./policy.d/default-policy.yaml"]
 
 
 def elements(machine: Machine, name: str) -> list[str]:

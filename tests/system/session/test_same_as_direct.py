@@ -58,6 +58,7 @@ WRAPPED = {name: {"command": ["mcpwrap-connect", name]} for name in DIRECT}
 # Everything is requested, and allowed: the rules are matched against every message.
 POLICY = """
 version: 1
+default_policy: disabled
 default: block
 rules:
   - name: never

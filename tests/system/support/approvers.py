@@ -18,6 +18,8 @@ PROGRAM = GUEST / "approver.py"
 PATH = "PYTHONPATH=/usr/lib/mcpwrap:/usr/lib/mcpwrap/site"
 SERVERS = f"""
 {SQLITE_SERVER}
+audit = "sealed"  # for suggestions, which need the arguments of calls
+
 [mcp_servers.time]
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]

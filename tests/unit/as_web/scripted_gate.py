@@ -24,6 +24,7 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -124,7 +125,7 @@ class ScriptedGate:
                     case LoginRequest() as login:
                         self.logins.append(login)
                         connection.send(encode(self._verdict_on(login.password)))
-                    case PinsRequest() | ResetPinsRequest():
+                    case PinsRequest() | RulesRequest() | ResetPinsRequest():
                         raise AssertionError("the page has no use for it")
                     case DecideRequest() as decide:
                         connection.send(encode(self._decide(decide)))
