@@ -9,7 +9,7 @@ from mcpwrap.core.names import egress_address
 from tests.system.bed import package
 from tests.system.bed.machine import Machine
 from tests.system.support import upgrades
-from tests.system.support.servers import SQLITE_SERVER, THREE_SERVERS
+from tests.system.support.servers import MEMORY_SERVER, SQLITE_SERVER
 from tests.system.support.tiers import only_in_test_all
 
 EGRESS_AND_HTTP = """
@@ -33,13 +33,15 @@ def with_0_1_0(boot: Callable[..., Machine]) -> Machine:
     machine.as_root("apt-get install -y /root/old.deb")
     assert "0.1.0" in machine.as_root("mcpwrap --version").out
     machine.as_root("usermod -aG mcpwrap alice")
+    # Until postinst ends the sessions, PID 1 says that the gate's new socket is not there yet.
+    machine.announce("mcpwrap-gate.socket: Socket unit configuration has changed")
     return machine
 
 
 @only_in_test_all("builds the package of 0.1.0 too; an upgrade to the same version is in make test")
 def test_an_upgrade_from_0_1_0_keeps_what_is_there(boot: Callable[..., Machine]) -> None:
     machine = with_0_1_0(boot)
-    machine.configure(THREE_SERVERS)
+    machine.configure(MEMORY_SERVER)
     machine.apply()
     machine.call_tool("memory", "create_entities", {"entities": GRAPH})
     uid = machine.uid_of("mcpw-memory")
@@ -128,7 +130,9 @@ def test_an_upgrade_from_0_1_0_takes_the_packet_rules_along(boot: Callable[..., 
     listener = json.loads(machine.read(f"/var/lib/mcpwrap/http/out.{machine.uid_of('alice')}.json"))
 
     machine.as_root("dpkg --unpack /root/mcpwrap.deb")
-    machine.as_root("systemctl reload mcpwrap-nft")  # as after a crash here: closed, but loaded
+    # As after a crash here. The new rules name accounts that postinst creates: the old ones stay.
+    machine.announce("mcpwrap-nft.service: |Reload failed for mcpwrap-nft.service")
+    machine.as_root("systemctl reload mcpwrap-nft", status=1)
     assert [elements(machine, name) for name in ("own", "heard")] == before
     machine.as_root(UPGRADE)
     for is_after_reboot in (False, True):

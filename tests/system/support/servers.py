@@ -7,15 +7,7 @@ from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 
 NODE_MODULES = "/opt/mcp/npm/node_modules/@modelcontextprotocol"
-THREE_SERVERS = f"""
-[mcp_servers.everything]
-command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-everything/dist/index.js"]
-
-# It lists other tools to a client with other capabilities, and these stories have many clients.
-[mcp_servers.everything.mcpwrap]
-pins = "off"
-
+MEMORY_SERVER = f"""
 [mcp_servers.memory]
 command = "/usr/bin/node"
 args = ["{NODE_MODULES}/server-memory/dist/index.js"]
@@ -24,7 +16,16 @@ env = {{ MEMORY_FILE_PATH = "/var/lib/mcpwrap/state/memory/memory.json" }}
 [mcp_servers.memory.mcpwrap]
 agents = ["alice"]
 state = true
+"""
+THREE_SERVERS = f"""
+[mcp_servers.everything]
+command = "/usr/bin/node"
+args = ["{NODE_MODULES}/server-everything/dist/index.js"]
 
+# It lists other tools to a client with other capabilities, and these stories have many clients.
+[mcp_servers.everything.mcpwrap]
+pins = "off"
+{MEMORY_SERVER}
 [mcp_servers.time]
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]
