@@ -277,7 +277,7 @@ SELECT
 	-- only this one
 /* newest orders */ SELECT * FROM orders ORDER BY id DESC LIMIT 3
 SELECT * FROM customers WHERE name = 'O''Brien' LIMIT 1
-SELECT * FROM events WHERE payload LIKE '%DELETE FROM%' LIMIT 10
+SELECT * FROM events WHERE kind LIKE '%DELETE FROM%' LIMIT 10
 SELECT 'DROP TABLE customers' AS example
 SELECT COUNT(*) FROM events WHERE kind = 'drop'
 --# Writing what is new, or one row. Source: as above.
@@ -295,8 +295,8 @@ CREATE TABLE archive (id INTEGER PRIMARY KEY, body VARCHAR(200))
 CREATE TABLE summary AS SELECT status, COUNT(*) AS n FROM orders GROUP BY status
 CREATE VIEW paid_orders AS SELECT * FROM orders WHERE status = 'paid'
 CREATE INDEX idx_events_kind ON events (kind)
-CREATE TABLE tags (id INTEGER PRIMARY KEY, order_id INTEGER, tag VARCHAR(50), FOREIGN KEY (order_id) REFERENCES orders (id))
 --@ sqlite postgres mysql
+CREATE TABLE tags (id INTEGER PRIMARY KEY, order_id INTEGER, tag VARCHAR(50), FOREIGN KEY (order_id) REFERENCES orders (id))
 BEGIN; UPDATE orders SET status = 'paid' WHERE id = 14; COMMIT;
 --# With parameters, which travel beside the text.
 --@ postgres
