@@ -3,6 +3,7 @@
 import os
 import pwd
 import select
+import signal
 import subprocess
 import threading
 from collections.abc import Collection, Iterator
@@ -65,7 +66,7 @@ def cancel_trials() -> None:
     """End the running probes of all threads, and make no more in this process."""
     _is_cancelled.set()
     for process in _running.copy():
-        process.kill()
+        _kill(process)
 
 
 def session(account: str, server: str, *attempt: str) -> TrialResult:
@@ -215,14 +216,20 @@ def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[
         _running.add(process)
         try:
             if _is_cancelled.is_set():  # it began too late for `cancel_trials` to see it
-                process.kill()
+                _kill(process)
             out, err = process.communicate(timeout=_WAIT_S)
         except BaseException:
-            process.kill()
+            _kill(process)
             raise
         finally:
             _running.discard(process)
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and what it started: a child would hold its output open until `_WAIT_S`."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(status: int) -> TrialStatus:

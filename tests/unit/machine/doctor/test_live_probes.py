@@ -13,7 +13,7 @@ import pytest
 
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine.doctor import live_probes
-from mcpwrap.machine.doctor.live_probes import TrialNotRunError, TrialStatus
+from mcpwrap.machine.doctor.live_probes import TrialNotRunError, TrialResult, TrialStatus
 from tests.shared import pace
 
 UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
@@ -147,7 +147,8 @@ def test_cancelled_probes_end_and_no_more_are_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program, begun = tmp_path / "setpriv", tmp_path / "begun"
-    program.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n")
+    # What it started has its output open too.
+    program.write_text(f"#!/bin/sh\nsleep 600 &\n: > {begun}\nwait\n")
     program.chmod(0o755)
     monkeypatch.setattr(live_probes, "SETPRIV", str(program))
     monkeypatch.setattr(live_probes, "_is_cancelled", threading.Event())
@@ -155,7 +156,7 @@ def test_cancelled_probes_end_and_no_more_are_made(
         tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
         live_probes.cancel_trials()
-        assert tried.result().ended is TrialStatus.UNKNOWN
+        assert tried.result() == TrialResult(TrialStatus.UNKNOWN, "status -9")
     begun.unlink()
     program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")
     assert live_probes.session("root", "one").ended is TrialStatus.UNKNOWN
