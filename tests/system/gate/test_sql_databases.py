@@ -148,6 +148,11 @@ def test_no_function_of_the_database_collects_unseen(machine: Machine, dialect: 
 NO_HARM: dict[str, str] = {  # harmful by its form alone, and why
     """SELECT * FROM customers WHERE "id" = 'id'""": "the table has such a column",
     "drop view if exists recent": "a view has no rows of its own, and the shop has none",
+    "SELECT * FROM customers WHERE id = 0": "here it is a number; of MySQL's texts most equal 0",
+    "SELECT * FROM pg_stats": "it has values of tables that were analysed, and these were not",
+    "ALTER TABLE customers ALTER COLUMN name TYPE text": "the state has no types of columns",
+    "ALTER TABLE customers MODIFY name TEXT": "the state has no types of columns",
+    "ALTER DATABASE alice SET work_mem = '1GB'": "it changes a setting of the database",
 }
 PARAMETERS = re.compile(r"\$\d|\?|:[a-z]")
 RULES: tuple[SqlTest, ...] = ("unbounded_select", "calls_outside", "delete", "drop", "alter")
@@ -183,7 +188,7 @@ def test_each_harmful_statement_does_harm(machine: Machine, dialect: Dialect) ->
     """The twin: what the rules hold does what they are for, unless the database refuses it."""
     harmful = texts("harmful", dialect)
     told = dict(zip(harmful, databases.shop_answers(machine, dialect, harmful), strict=True))
-    done, refused, harmless = [], {}, {}
+    done, refused, harmless = [], {}, []
     for text, answer in told.items():
         found = [test for test in RULES if holds_for_any(text, test)]
         assert found, text
@@ -192,9 +197,9 @@ def test_each_harmful_statement_does_harm(machine: Machine, dialect: Dialect) ->
         elif answer["error"] and REFUSED_THERE.search(answer["error"]):
             refused[text] = answer["error"]
         else:
-            harmless[text] = answer
-    print(f"{machine.suite} {dialect}: {len(done)} do harm; refused: {refused}")
-    assert {text: told for text, told in harmless.items() if text not in NO_HARM} == {}
+            harmless.append(text)
+    print(f"{machine.suite} {dialect}: {len(done)} do harm; none: {harmless}; refused: {refused}")
+    assert [text for text in harmless if text not in NO_HARM] == []
 
 
 def holds_for_any(text: str, test: SqlTest) -> bool:
