@@ -22,6 +22,8 @@ DISABLED = "version: 1\ndefault_policy: disabled\n"
 TOOLS_AT = f"{BED_AT}/workshop.json"
 WORKSHOP = [CLIENT, "-B", f"{BED_AT}/tests/system/guest/workshop.py", TOOLS_AT]
 ARRIVED: Call = ("arrived", {})
+APPROVE = ("answer_next", {"verdict": "approve"})
+NOBODY = "E-CALL-NOBODY"
 HUB = "tools"
 ALICE = 'agents = ["alice"]'
 STRING = {"type": "string"}

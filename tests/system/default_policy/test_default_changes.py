@@ -7,7 +7,9 @@ import pytest
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.default_policy import guarded
 from tests.system.default_policy.guarded import (
+    APPROVE,
     HUB,
+    NOBODY,
     Json,
     approver,
     await_call,
@@ -30,8 +32,6 @@ DESTROY: Json = {"command": "terraform destroy"}
 DID = "did start_process"
 HELD_PUSH = "rule default.force-push"
 HELD_DESTROY = "rule default.infrastructure-destroy"
-NOBODY = "E-CALL-NOBODY"
-APPROVE = ("answer_next", {"verdict": "approve"})
 
 
 @pytest.fixture

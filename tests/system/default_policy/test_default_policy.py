@@ -7,8 +7,10 @@ import pytest
 from tests.system.bed.machine import Machine
 from tests.system.default_policy import guarded
 from tests.system.default_policy.guarded import (
+    APPROVE,
     ARRIVED,
     DISABLED,
+    NOBODY,
     Call,
     Json,
     approver,
@@ -28,10 +30,8 @@ from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 STAGE = guarded.booted
 pytestmark = ON_ONE_RELEASE
-NOBODY = "E-CALL-NOBODY"
 BLOCKED = "E-CALL-BLOCKED"
 META = "org.mcpwrap/refusal"
-APPROVE = ("answer_next", {"verdict": "approve"})
 
 
 @pytest.fixture
