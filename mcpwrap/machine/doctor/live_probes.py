@@ -227,9 +227,10 @@ def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program and what it started: a child would hold its output open until `_WAIT_S`."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+    """Kill a program and what it started, which may outlive it and hold its output open."""
+    if process.returncode is None:  # not reaped, so the number of the group is still its own
+        with suppress(ProcessLookupError):  # another thread reaps it
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(status: int) -> TrialStatus:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -143,22 +144,55 @@ def test_further_lines_are_printable_and_few(
     assert (found.line, found.more[:2], len(found.more)) == ("2 tools", ("{[2J}", "1"), 31)
 
 
-def test_cancelled_probes_end_and_no_more_are_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("end", "state", "result"),
+    [
+        pytest.param("wait", "S", TrialResult(TrialStatus.UNKNOWN, "status -9"), id="running"),
+        pytest.param("exit 12", "Z", TrialResult(TrialStatus.OTHERWISE, "status 12"), id="ended"),
+    ],
+)
+def test_a_cancelled_probe_ends_with_what_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str, state: str, result: TrialResult
 ) -> None:
+    """What a probe started has its output open too, even if the probe itself has ended."""
     program, begun = tmp_path / "setpriv", tmp_path / "begun"
-    # What it started has its output open too.
-    program.write_text(f"#!/bin/sh\nsleep 600 &\n: > {begun}\nwait\n")
+    program.write_text(
+        f"#!/bin/sh\nsleep 600 &\necho $$ > {begun}.new\nmv {begun}.new {begun}\n{end}\n"
+    )
     program.chmod(0o755)
     monkeypatch.setattr(live_probes, "SETPRIV", str(program))
     monkeypatch.setattr(live_probes, "_is_cancelled", threading.Event())
     with ThreadPoolExecutor() as pool:
         tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
+        status = Path(f"/proc/{int(begun.read_text())}/status")
+        pace.until(lambda: f"State:\t{state} " in status.read_text())
         live_probes.cancel_trials()
-        assert tried.result() == TrialResult(TrialStatus.UNKNOWN, "status -9")
-    begun.unlink()
+        assert tried.result() == result
+
+
+def test_a_probe_that_ends_meanwhile_leaves_no_other_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    argvs = [["true"], ["sleep", "600"], ["true"]]
+    probes = [subprocess.Popen(argv, start_new_session=True) for argv in argvs]
+    for ended in (probes[0], probes[2]):
+        os.waitpid(ended.pid, 0)  # as another thread would, before its Popen notes it
+    monkeypatch.setattr(live_probes, "_is_cancelled", threading.Event())
+    monkeypatch.setattr(live_probes, "_running", set(probes))
+    live_probes.cancel_trials()
+    assert [probe.wait() for probe in probes] == [0, -signal.SIGKILL, 0]
+
+
+def test_after_cancelling_no_more_probes_are_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program, begun = tmp_path / "setpriv", tmp_path / "begun"
+    monkeypatch.setattr(live_probes, "SETPRIV", str(program))
+    monkeypatch.setattr(live_probes, "_is_cancelled", threading.Event())
+    live_probes.cancel_trials()
     program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")
+    program.chmod(0o755)
     assert live_probes.session("root", "one").ended is TrialStatus.UNKNOWN
     assert not begun.exists()
     asked: list[tuple[str, ...]] = []
