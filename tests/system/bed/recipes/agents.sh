@@ -8,8 +8,9 @@ python3 -m venv /tmp/npm
 PATH="/tmp/npm/bin:$PATH" xargs /tmp/npm/bin/npm install --prefix /opt/agents --no-audit --no-fund \
     --ignore-scripts < "$INPUTS/agents.npm.txt"
 modules=/opt/agents/node_modules
-# A program each, and no Node around it. npm brings Claude Code's for this machine's processor.
+# A program each, and no Node around it, all for this machine's processor: npm selects Claude Code's.
 ln -s $modules/@anthropic-ai/claude-code-linux-*/claude /usr/local/bin/claude
+ln -s $modules/@openai/codex/vendor/*/bin/codex /usr/local/bin/codex
 ln -s $modules/opencode-linux-x64/bin/opencode $modules/.bin/gemini $modules/.bin/mcp-inspector /usr/local/bin/
 apt-get update -q
 mkdir -p /opt/agents/deb/partial
