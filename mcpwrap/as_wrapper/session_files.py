@@ -10,6 +10,7 @@ from mcpwrap.core import environment
 from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, ServerSpec
+from mcpwrap.session.remote.variables import HEADERS_FILE, URL
 
 OAUTH_STORE = "oauth.sealed"
 
@@ -52,7 +53,7 @@ def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[s
 
 def remote_variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
     """Return the environment variables of the remote program."""
-    return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(headers_path(folder))}
+    return {URL: remote.url, HEADERS_FILE: str(headers_path(folder))}
 
 
 def oauth_session_file(

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from aiohttp import ClientResponse
 
 from mcpwrap.as_wrapper.oauth.access_token import AccessToken
-from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.core.http import www_authenticate
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.session.remote.credentials import Credentials
 
 _TOO_LITTLE = (
     "The scopes of the login do not allow this: an administrator of this machine can write more "

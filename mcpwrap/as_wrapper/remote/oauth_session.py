@@ -12,12 +12,12 @@ from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.access_token import AccessToken
 from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.as_wrapper.oauth.login import LoginPeer
-from mcpwrap.as_wrapper.remote import http_client
 from mcpwrap.as_wrapper.remote.bearer_token import Bearer
-from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import UpstreamTarget
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile, read_oauth_session_file
+from mcpwrap.session.remote import http_client
+from mcpwrap.session.remote.credentials import Credentials
+from mcpwrap.session.remote.http_client import UpstreamTarget
 
 
 def read_session_file(path: str) -> OAuthSessionFile:

@@ -189,7 +189,7 @@ SDK_SERVER = [CLIENT, "-W", "ignore", "-m", "tests.system.guest.conformance.sdk_
 CLOCKS = {
     "as_http/state": "still_here_every_s: float = 15.0",
     "as_http/gate/session_pool": "IDLE_S = 60.0",
-    "as_wrapper/remote/timeouts": "HEAD_S = 300.0",
+    "session/remote/timeouts": "HEAD_S = 300.0",
 }
 SQUID = "/var/lib/mcpwrap/squid/proxy-1.conf"
 PERIOD = re.compile(r"^(\w+) (\d+) (second|minute|hour|day)s?$", re.MULTILINE)

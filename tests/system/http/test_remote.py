@@ -326,7 +326,7 @@ SLOW: dict[str, tuple[str, dict[str, float], str]] = {
 
 def limited(machine: Machine, seconds: float) -> AbstractContextManager[None]:
     """Set the timeout for the head of a response, and for a body that is not a stream."""
-    return machine.patched("as_wrapper/remote/timeouts", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
+    return machine.patched("session/remote/timeouts", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def machine(stage: Connected) -> Iterator[Machine]:
 
 def test_redirects_are_followed_where_the_client_does(machine: Machine, internet: Internet) -> None:
     to = {"to": f"{remote.ODD}/tell", "status": 307}
-    follows = ("as_wrapper/remote/http_client", "allow_redirects=False", "allow_redirects=True")
+    follows = ("session/remote/http_client", "allow_redirects=False", "allow_redirects=True")
     with machine.patched(*follows):
         remote.step(machine, "odd", "call", "redirect", to)
     went = [call.path for call in internet.calls()]
@@ -43,7 +43,7 @@ def test_redirects_are_followed_where_the_client_does(machine: Machine, internet
 def test_an_upstream_that_tells_the_token_is_what_redaction_is_for(
     machine: Machine, internet: Internet
 ) -> None:
-    as_it_is = ("as_wrapper/remote/credentials", "return self._redactor.feed(line)", "return line")
+    as_it_is = ("session/remote/credentials", "return self._redactor.feed(line)", "return line")
     with machine.patched(*as_it_is):
         answer = remote.step(machine, "odd", "call", "tell", {})
     assert search.holds(json.dumps(answer).encode(), TOKEN)

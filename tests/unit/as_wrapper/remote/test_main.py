@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import mcpwrap
-from tests.unit.as_wrapper.remote.world import PATIENCE_S, as_usual, modern, played, server
+from tests.unit.session.remote.world import PATIENCE_S, as_usual, modern, played, server
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)
 # The preparations of the wrapper before execve(2) that affect the program.

@@ -6,13 +6,13 @@ from contextlib import suppress
 from aiohttp import ClientResponse
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import response_body
-from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, kind_of
-from mcpwrap.as_wrapper.remote.response_body import Cursor
-from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
 from mcpwrap.core.http.sse import SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.session.remote import response_body
+from mcpwrap.session.remote.http_client import EVENT_STREAM, kind_of
+from mcpwrap.session.remote.response_body import Cursor
+from mcpwrap.session.remote.upstream import Upstream, may_pass, pause_s
 
 _MAX_TRIES = 10  # after these, the pauses grow no longer
 _ENDPOINT_S = 30.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.core.http.upstream_errors import RemoteError
-from tests.unit.as_wrapper.remote.world import (
+from mcpwrap.session.remote.credentials import Credentials
+from tests.unit.session.remote.world import (
     Asked,
     agent,
     answer,
@@ -118,3 +118,13 @@ def test_what_is_redacted(tmp_path: Path, value: str, line: str, clean: str) -> 
 
 def test_where_there_is_no_file_there_are_no_headers() -> None:
     assert Credentials(None).headers() == {}
+
+
+def test_fixed_headers_are_sent_and_redacted() -> None:
+    credentials = Credentials.fixed({"Authorization": f"Bearer {FIRST}", "X-Team": "blue"})
+    assert credentials.headers()["Authorization"] == f"Bearer {FIRST}"
+    assert credentials.clean(f"what is {FIRST}?\n".encode()) == (
+        b"what is [redacted Authorization]?\n"
+    )
+    with pytest.raises(RemoteError, match="cannot be sent in a header"):
+        Credentials.fixed({"X-Team": "blue\nX-More: 1"})

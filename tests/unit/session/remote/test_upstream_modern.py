@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from tests.shared import pace
-from tests.unit.as_wrapper.remote.world import (
+from tests.unit.session.remote.world import (
     Asked,
     accepted,
     agent,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import standalone_stream
-from tests.unit.as_wrapper.remote.world import (
+from mcpwrap.session.remote import standalone_stream
+from tests.unit.session.remote.world import (
     HELLO,
     Asked,
     accepted,

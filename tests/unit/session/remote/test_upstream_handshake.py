@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.unit.as_wrapper.remote.world import (
+from tests.unit.session.remote.world import (
     HELLO,
     INITIALIZED,
     Asked,

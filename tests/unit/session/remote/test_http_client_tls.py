@@ -8,10 +8,10 @@ import pytest
 import trustme
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote.http_client import trusted, upstream_target
 from mcpwrap.core.http.upstream_errors import RemoteError
-from tests.unit.as_wrapper.remote.proxy import proxy
-from tests.unit.as_wrapper.remote.world import agent, as_usual, modern, played, server
+from mcpwrap.session.remote.http_client import trusted, upstream_target
+from tests.unit.session.remote.proxy import proxy
+from tests.unit.session.remote.world import agent, as_usual, modern, played, server
 
 NOW = datetime.now(UTC)
 CANARY = "canary-of-the-credential"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from aiohttp import ClientError, ClientResponse
 
-from mcpwrap.as_wrapper.remote.error_mapping import mapped_errors
-from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, JSON, kind_of
-from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, UNENDED, time_limit
 from mcpwrap.core.http import header_values
 from mcpwrap.core.http.sse import EventBuffer, SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES, LineTooLongError
+from mcpwrap.session.remote.error_mapping import mapped_errors
+from mcpwrap.session.remote.http_client import EVENT_STREAM, JSON, kind_of
+from mcpwrap.session.remote.timeouts import HEAD_S, UNENDED, time_limit
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # of the body of an HTTP error
 _DEFAULT_RETRY_S = 1.0

@@ -7,11 +7,6 @@ from contextlib import AsyncExitStack, aclosing, suppress
 
 from aiohttp import ClientSession
 
-from mcpwrap.as_wrapper.remote import http_client, line_io, timeouts
-from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import TokenSource, UpstreamClient, UpstreamTarget
-from mcpwrap.as_wrapper.remote.standalone_stream import HttpSseStream, listen
-from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
@@ -19,6 +14,11 @@ from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.session.remote import http_client, line_io, timeouts
+from mcpwrap.session.remote.credentials import Credentials
+from mcpwrap.session.remote.http_client import TokenSource, UpstreamClient, UpstreamTarget
+from mcpwrap.session.remote.standalone_stream import HttpSseStream, listen
+from mcpwrap.session.remote.upstream import Upstream
 
 _AT_ONCE = 128  # requests; others wait
 _MAX_WAITING = 1024  # others are refused

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -26,7 +27,7 @@ _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,15} +(\S+)")  # section 11.4:
 
 @dataclass(slots=True)
 class Credentials:
-    """Credentials file, which the wrapper replaces at each new secret; None without headers."""
+    """Credentials: of a file, which the wrapper replaces at each new secret, or fixed ones."""
 
     path: Path | None
     _seen: tuple[int, int, int] | None = None
@@ -34,19 +35,30 @@ class Credentials:
     _value_by_name: dict[str, str] = field(default_factory=dict)  # all that were ever sent
     _redactor: Redactor = field(default_factory=lambda: Redactor({}))
 
+    @classmethod
+    def fixed(cls, headers: Mapping[str, str]) -> Self:
+        """Return credentials that stay as they are.
+
+        Raises:
+            RemoteError: a value cannot be sent in a header.
+        """
+        found = cls(None)
+        found._take(headers)
+        return found
+
     def headers(self) -> dict[str, str]:
-        """Return the headers that the file has now.
+        """Return the headers that each request has now.
 
         Raises:
             RemoteError: the file cannot be read, or has no valid headers.
         """
         if self.path is None:
-            return {}
+            return self._headers
         try:
             found = self.path.stat()
             seen = found.st_ino, found.st_mtime_ns, found.st_size
             if seen != self._seen:
-                self._load(self.path.read_bytes())
+                self._take(msgspec.json.decode(self.path.read_bytes(), type=dict[str, str]))
                 self._seen = seen
         except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise RemoteError(_UNREADABLE) from error
@@ -63,8 +75,7 @@ class Credentials:
         """Return a line, newline included, with every value redacted that was ever sent."""
         return self._redactor.feed(line)
 
-    def _load(self, text: bytes) -> None:
-        given = msgspec.json.decode(text, type=dict[str, str])
+    def _take(self, given: Mapping[str, str]) -> None:
         headers = {name: value.strip() for name, value in given.items()}
         for name, value in headers.items():
             if not _NAME.fullmatch(name) or _CONTROL.search(value):

@@ -14,9 +14,9 @@ from typing import Any, ParamSpec
 from aiohttp import web
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import dispatcher
-from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import UpstreamTarget
+from mcpwrap.session.remote import dispatcher
+from mcpwrap.session.remote.credentials import Credentials
+from mcpwrap.session.remote.http_client import UpstreamTarget
 from tests.shared import pace
 
 P = ParamSpec("P")

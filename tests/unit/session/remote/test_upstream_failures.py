@@ -7,10 +7,10 @@ import zlib
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import dispatcher
 from mcpwrap.core.http import upstream_session
 from mcpwrap.core.protocol import framing
-from tests.unit.as_wrapper.remote.world import (
+from mcpwrap.session.remote import dispatcher
+from tests.unit.session.remote.world import (
     HELLO,
     Asked,
     accepted,
@@ -112,7 +112,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     size = 65_536
     monkeypatch.setattr(framing, "MAX_LINE_BYTES", size)
     monkeypatch.setattr(upstream_session, "MAX_LINE_BYTES", size)
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.response_body.MAX_LINE_BYTES", size)
+    monkeypatch.setattr("mcpwrap.session.remote.response_body.MAX_LINE_BYTES", size)
     monkeypatch.setattr("mcpwrap.core.http.sse.EventBuffer.__init__.__defaults__", (size,))
     return size
 

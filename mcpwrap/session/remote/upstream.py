@@ -5,13 +5,13 @@ import asyncio
 from aiohttp import ClientResponse
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import response_body
-from mcpwrap.as_wrapper.remote.http_client import UpstreamClient
-from mcpwrap.as_wrapper.remote.line_io import LineWriter
-from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.core.http import upstream_errors
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
+from mcpwrap.session.remote import response_body
+from mcpwrap.session.remote.http_client import UpstreamClient
+from mcpwrap.session.remote.line_io import LineWriter
+from mcpwrap.session.remote.response_body import Cursor
 
 _NEVER = "The remote server has accepted the request, but sends no response [E-REMOTE-RESPONSE]"
 _TRIES = 6  # in a row without an event: with a first pause of one second, two minutes

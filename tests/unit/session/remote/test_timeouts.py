@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import dispatcher, timeouts
+from mcpwrap.session.remote import dispatcher, timeouts
 from tests.shared import pace
-from tests.unit.as_wrapper.remote.proxy import proxy
-from tests.unit.as_wrapper.remote.world import (
+from tests.unit.session.remote.proxy import proxy
+from tests.unit.session.remote.world import (
     HELLO,
     INITIALIZED,
     PATIENCE_S,
@@ -42,7 +42,7 @@ LATE = "slow"
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each timeout short."""
     for module in ("http_client", "response_body"):
-        monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", SHORT_S)
+        monkeypatch.setattr(f"mcpwrap.session.remote.{module}.HEAD_S", SHORT_S)
     for name in ("GREETING_S", "NOTE_S", "CANCELLED_S"):
         monkeypatch.setattr(timeouts, name, SHORT_S)
 
@@ -133,7 +133,7 @@ async def test_a_timeout_is_an_error_and_closes_the_connection(way: str, call: o
 async def test_a_peer_without_a_tls_handshake_cannot_be_reached(
     monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.CONNECT_S", SHORT_S)
+    monkeypatch.setattr("mcpwrap.session.remote.http_client.CONNECT_S", SHORT_S)
     verify = ssl.create_default_context()
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         port = silent_server.getsockname()[1]
@@ -155,7 +155,7 @@ async def test_a_slow_response_within_the_timeout_arrives(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     for module in ("http_client", "response_body"):
-        monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", PATIENCE_S)
+        monkeypatch.setattr(f"mcpwrap.session.remote.{module}.HEAD_S", PATIENCE_S)
 
     async def handle(asked: Asked) -> web.StreamResponse:
         if way == "head":
@@ -198,7 +198,7 @@ async def test_a_stream_may_be_silent_for_longer_than_any_limit(call: object) ->
 async def test_a_greeting_has_a_shorter_timeout(
     monkeypatch: pytest.MonkeyPatch, way: str, greeting: dict[str, object]
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
+    monkeypatch.setattr("mcpwrap.session.remote.http_client.HEAD_S", PATIENCE_S)
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -219,7 +219,7 @@ async def test_a_notification_without_a_response_delays_requests_only_until_its_
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """All requests wait for the notification that ends the handshake."""
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
+    monkeypatch.setattr("mcpwrap.session.remote.http_client.HEAD_S", PATIENCE_S)
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:

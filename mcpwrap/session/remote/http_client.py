@@ -13,10 +13,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from mcpwrap import __version__
-from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.error_mapping import CONNECT_S, mapped_errors
-from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, SILENT, time_limit
 from mcpwrap.core.http.upstream_errors import RemoteError
+from mcpwrap.session.remote.credentials import Credentials
+from mcpwrap.session.remote.error_mapping import CONNECT_S, mapped_errors
+from mcpwrap.session.remote.timeouts import HEAD_S, SILENT, time_limit
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
