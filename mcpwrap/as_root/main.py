@@ -19,7 +19,7 @@ from mcpwrap.as_root import (
 from mcpwrap.as_root.apply import accept, apply, worker_listener
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
-from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
+from mcpwrap.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.plan.diff.diff import RetirementPolicy
@@ -35,6 +35,9 @@ def main() -> int:
         return _run(sys.argv[1:]) if os.geteuid() == 0 else _misused()
     except McpwrapError as error:
         return _failed(error)
+    except KeyboardInterrupt:
+        tty.warn("mcpwrap: interrupted")
+        return EXIT_INTERRUPTED
     except OSError as error:  # code that knows how far it came raises a McpwrapError itself
         return _failed(file_error(error, "interrupted here: the same command continues"))
 

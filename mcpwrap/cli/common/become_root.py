@@ -35,9 +35,23 @@ def become_root_program(verb: str, *arguments: str, command: str = "") -> NoRetu
     try:
         os.execve(argv[0], argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})
     except FileNotFoundError as error:
-        raise UsageError(
-            "only the Python package of mcpwrap is installed on this machine",
-            where=paths.ROOT_PROGRAM,
-            fix="install the .deb, which has the units, the packet rules and root's program",
-            code="E-USAGE-NOT-INSTALLED",
-        ) from error
+        raise _not_installed() from error
+
+
+def expect_installed() -> None:
+    """Refuse to go on where only the Python package of mcpwrap is installed.
+
+    Raises:
+        UsageError: root's program does not exist.
+    """
+    if not os.path.lexists(paths.ROOT_PROGRAM):
+        raise _not_installed()
+
+
+def _not_installed() -> UsageError:
+    return UsageError(
+        "only the Python package of mcpwrap is installed on this machine",
+        where=paths.ROOT_PROGRAM,
+        fix="install the .deb, which has the units, the packet rules and root's program",
+        code="E-USAGE-NOT-INSTALLED",
+    )

@@ -63,6 +63,16 @@ def confirm(question: str) -> bool:
     return click.confirm(tty.harmless(question))
 
 
+def agrees(question: str) -> bool:
+    """Ask for yes or no, and return whether the answer was yes. Enter is yes."""
+    return click.confirm(tty.harmless(question), default=True)
+
+
+def ask_optional(what: str) -> str:
+    """Prompt for a line, and return it; Enter is ""."""
+    return str(click.prompt(tty.harmless(what), default="", show_default=False)).strip()
+
+
 def expect_yes(question: str) -> None:
     """Ask for yes or no.
 

@@ -1,11 +1,13 @@
 """Ownership of paths: modes and owners as the kernel reports them, along links."""
 
+import grp
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from mcpwrap.linux import accounts
 from mcpwrap.linux.executables.ownership import MissingPath, Ownership, OwnershipFlaw, ResolvedPath
 from mcpwrap.linux.mount import mountinfo
 
@@ -74,3 +76,59 @@ def test_file_systems_of_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(mountinfo, "_text", lambda: text)
     assert mountinfo.devices_of_accounts() == {DEVICE: 1000, os.makedev(0, 98): 0}
+
+
+OWN_UID = 4_000_000_001
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (info(stat.S_IFREG | 0o755, uid=OWN_UID), ""),
+        (info(stat.S_IFREG | 0o755), ""),
+        (info(stat.S_IFREG | 0o755, 0, DEVICE), ""),
+        (info(stat.S_IFREG | 0o755, uid=OWN_UID + 1), "belongs to UID 4000000002"),
+        (info(stat.S_IFREG | 0o757, uid=OWN_UID), "has mode 0757: every account can write to it"),
+    ],
+)
+def test_what_another_account_can_change_of_a_person_s(found: os.stat_result, problem: str) -> None:
+    assert Ownership({DEVICE: OWN_UID}, own_uid=OWN_UID).problem(found) == problem
+
+
+@pytest.mark.parametrize(
+    ("mode", "members", "flaw"),
+    [
+        (0o755, {}, ""),
+        (0o775, {os.geteuid()}, ""),  # a group of that account alone, as Ubuntu makes it
+        (0o775, {os.geteuid(), 0}, ""),
+        (0o775, {os.geteuid(), 4_000_000_000}, "has mode 0775"),
+        (0o777, {os.geteuid()}, "has mode 0777"),
+        (0o1777, {}, ""),  # in /tmp another account cannot replace it
+    ],
+)
+def test_a_folder_of_a_person_is_private_by_its_mode_and_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, members: set[int], flaw: str
+) -> None:
+    monkeypatch.setattr(accounts, "uids_in", lambda _: frozenset(members))
+    folder = tmp_path / "venv"
+    folder.mkdir()
+    folder.chmod(mode)
+    found = Ownership(own_uid=os.geteuid()).walk(str(folder))
+    assert isinstance(found, OwnershipFlaw) == bool(flaw)
+    if isinstance(found, OwnershipFlaw):
+        assert found.problem.startswith(flaw)
+        assert isinstance(Ownership().walk(str(folder)), OwnershipFlaw)  # as root's own, neither
+
+
+def test_a_folder_with_an_access_list_or_an_unknown_group_is_not_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o775)
+    own = os.geteuid()
+    monkeypatch.setattr(accounts, "uids_in", lambda _: frozenset({own}))
+    monkeypatch.setattr(os, "listxattr", lambda _: ["system.posix_acl_access"])
+    assert isinstance(Ownership(own_uid=own).walk(str(tmp_path)), OwnershipFlaw)
+    monkeypatch.setattr(os, "listxattr", lambda _: [])
+    assert isinstance(Ownership(own_uid=own).walk(str(tmp_path)), ResolvedPath)  # the twin
+    monkeypatch.setattr(grp, "getgrgid", {}.__getitem__)
+    assert isinstance(Ownership(own_uid=own).walk(str(tmp_path)), OwnershipFlaw)

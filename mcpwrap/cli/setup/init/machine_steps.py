@@ -1,0 +1,91 @@
+"""Steps for the machine: Squid, the configuration, and a test of what was set up."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.cli.setup.init.guide import MCPWRAP, Guide
+from mcpwrap.core.doctor import Check
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+from mcpwrap.linux import tty
+from mcpwrap.machine import observer, planning
+from mcpwrap.machine.doctor import machine_checks
+from mcpwrap.plan.diff.diff import RetirementPolicy
+
+SQUID, APPLY, DOCTOR = "squid", "apply", "doctor"
+_APT_GET = "/usr/bin/apt-get"
+# `--no-remove`: another variant of Squid that an administrator set up is not replaced.
+_INSTALL = ["install", "-y", "--no-remove", "squid-openssl"]
+_NO_EGRESS = "without it a server reaches no host, and npx and uvx no registry"
+_NO_CONFIGURATION = "no server is configured yet"
+
+
+def squid(guide: Guide) -> None:
+    """Install Squid where the package was installed without what it recommends."""
+    command = f"sudo apt-get {' '.join(_INSTALL)}"
+    guide.title("Squid: the way of servers to the hosts that are listed for them")
+    check = machine_checks.squid_program()
+    if check.state != "failed":
+        old = f": {check.found}; {check.fix}" if check.state == "warning" else f" {check.found}"
+        guide.end(SQUID, "already", command, f"Squid{old}")
+        return
+    guide.say(f"   {check.found}")
+    if not guide.offers(command, "Install it?"):
+        guide.end(SQUID, "skipped", command, _NO_EGRESS)
+        return
+    status = guide.ran([_APT_GET, *_INSTALL])
+    if status == EXIT_OK and Path(machine_checks.SQUID).exists():
+        guide.end(SQUID, "done", command, "mcpwrap starts instances of its own")
+    else:
+        guide.end(SQUID, "failed", command, f"apt could not install it; {_NO_EGRESS}")
+
+
+def apply(guide: Guide) -> None:
+    """Make the machine match its configuration, where it has one."""
+    command = "sudo mcpwrap apply"
+    guide.title("Configuration: /etc/mcpwrap")
+    if not observer.has_configuration():
+        guide.end(APPLY, "already", command, "there is nothing to apply yet")
+        return
+    todo = planning.planned(RetirementPolicy.KEEP).steps
+    if not todo:
+        guide.end(APPLY, "already", command, "the machine matches it")
+        return
+    if guide.is_asking:  # else the command prints them
+        for step in todo:
+            guide.say(f"   {step.describe()}")
+    if not guide.offers(command, "Apply it?"):
+        guide.end(APPLY, "skipped", command, "the machine does not match it yet")
+    elif guide.ran([MCPWRAP, "apply"]) == EXIT_OK:
+        guide.end(APPLY, "done", command, "the machine matches it")
+    else:
+        guide.end(APPLY, "failed", command, "a step failed; the command continues from there")
+
+
+def doctor(guide: Guide) -> None:
+    """Test what was set up, and print what is not good."""
+    command = "sudo mcpwrap doctor"
+    guide.title("Test of the machine and of each server")
+    if not observer.has_configuration():
+        guide.end(DOCTOR, "skipped", command, _NO_CONFIGURATION)
+        return
+    if not any(result.state in {"done", "failed"} for result in guide.results):
+        guide.end(DOCTOR, "skipped", command, "nothing was changed")
+        return
+    guide.show(command)
+    guide.say("   each server is started and tried, which takes some seconds")
+    done = subprocess.run(
+        [MCPWRAP, "doctor", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+    )
+    checks = msgspec.json.decode(done.stdout or b"[]", type=list[Check])
+    for check in checks:
+        if check.state != "good":
+            colour: tty.Style = "red" if check.state == "failed" else "yellow"
+            guide.say("   ", tty.styled(check.state, colour), f" {check.what}: {check.found}")
+            guide.say(f"     fix: {check.fix}")
+    count = Counter(check.state for check in checks)
+    why = ", ".join(f"{number} {state}" for state, number in sorted(count.items()))
+    is_broken = not checks or done.returncode == EXIT_FAILED
+    guide.end(DOCTOR, "failed" if is_broken else "done", command, why or "it gave no result")
