@@ -18,9 +18,11 @@ from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 
+NO_FILES = "no files of known agents were found: `man mcpwrap` lists the known agents"
 _BAD = {"raw", "drifted"}
 _COLOURS: dict[WrapState, tty.Style] = {
     "wrapped": "green",
+    "run": "green",
     "raw": "yellow",
     "drifted": "red",
     "not understood": "red",
@@ -63,7 +65,8 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     Example:  mcpwrap clients --json | jq '.files[].servers[] | select(.state == "raw")'
     Files of projects are looked for in the current folder and those above it, up to the top of its
     repository. Servers of plugins and extensions are shown too. States:
-    wrapped: leads to a server that root has applied. raw: starts the program without mcpwrap.
+    wrapped: leads to a server that root has applied. run: `mcpwrap run` starts it, confined under
+    this account. raw: starts the program without mcpwrap.
     drifted: has mcpwrap's command or URL, but leads to no applied server, or has other settings
     beside it. off: disabled in the agent.
     With --notify each raw or drifted server is reported once until it is wrapped. The user unit
@@ -82,7 +85,7 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     elif rows:
         show(rows)
     else:
-        tty.say("no files of known agents were found: `man mcpwrap` lists the known agents")
+        tty.say(NO_FILES)
     is_bad = any(row.problem or any(s.state in _BAD for s in row.servers) for row in rows)
     return EXIT_FAILED if is_bad else EXIT_OK
 
@@ -110,7 +113,7 @@ def _server_row(
     stands = wrap_status_of(listed, by)
     name, why = stands.server, stands.why
     if stands.state == "raw":
-        why = one.advice.get(listed.entry.name, "")
+        why = why or one.advice.get(listed.entry.name, "")
         name = server_name_for(listed.entry.name, taken)
         taken.add(name)
     return ServerRow(
@@ -137,12 +140,24 @@ def show(rows: list[FileRow]) -> None:
         width = min(max(map(len, names), default=0), _MAX_WIDTH)
         for name, server in zip(names, row.servers, strict=True):
             state = tty.styled(server.state, _COLOURS[server.state])
-            detail = {"wrapped": server.server, "raw": server.runs}.get(server.state, server.why)
+            detail = _detail(server)
             tty.say(f"  {name:{width}}  ", state, f"{detail and ': '}{detail}")
             if server.state == "raw" and server.why:
                 tty.say(f"    {server.why}")
         if not row.servers:
             tty.say("  no servers")
+
+
+def _detail(server: ServerRow) -> str:
+    match server.state:
+        case "wrapped":
+            return server.server
+        case "run":
+            return f"{server.server or server.runs}, confined without root"
+        case "raw":
+            return server.runs
+        case _:
+            return server.why
 
 
 def _name(server: ServerRow) -> str:

@@ -1,6 +1,8 @@
 """Agents' files that exist for the calling account, and the servers in them. Reads only."""
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,12 +12,14 @@ from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, AgentFile, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, ListedServer, ParsedFile, servers
 from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin
+from mcpwrap.config.agent_files.run_line import PROGRAM
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.transport import UnknownTransport
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
+from mcpwrap.config.migration.draft import MigrationError
 from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
-from mcpwrap.machine.agent_files import plugins, programs
+from mcpwrap.machine.agent_files import own_program, plugins, programs, wrap_records
 from mcpwrap.machine.agent_files.files import UnreadableFile, project_folders
 from mcpwrap.machine.agent_files.whole_file import open_whole, why_not
 from mcpwrap.plan import paths
@@ -67,10 +71,22 @@ def file_owner(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
 
 
 def known(who: FileOwner) -> AppliedServers:
-    """Return the servers that root has applied, and the URLs of this account's listeners."""
+    """Return the applied servers, the URLs of this account's listeners, and mcpwrap's programs."""
     names = observer.server_names()
     by_url = listener_files.urls_of(who.uid)
-    return AppliedServers({name: _inherits(name) for name in names}, by_url, _other_stub(who))
+    inherits = {name: _inherits(name) for name in names}
+    return AppliedServers(inherits, by_url, _other_stub(who), _run_programs(who))
+
+
+def _run_programs(who: FileOwner) -> frozenset[str]:
+    """Return the commands that are known to be mcpwrap: this one, the installed, the recorded."""
+    folder = wrap_records.folder({**who.environ, **who.variables})
+    paths = {own_program.own_path(sys.argv[0]), own_program.INSTALLED}
+    known = wrap_records.run_programs(folder) | paths
+    by_name = None
+    with suppress(MigrationError):  # a shim that chooses a version at each start
+        by_name = programs.which(PROGRAM, who.environ.get("PATH", ""))
+    return known | ({PROGRAM} if by_name in known else set())
 
 
 def _other_stub(who: FileOwner) -> str:

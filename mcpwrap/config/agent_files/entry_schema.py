@@ -21,7 +21,9 @@ _LOCAL_TYPES = frozenset({"stdio", "local"})
 _REMOTE_TYPES = frozenset(
     {"http", "sse", "ws", "streamable-http", "streamableHttp", "streamable_http", "remote"}
 )
-_OFTEN = ("envFile", "headersHelper", "auth", "oauth")
+_ENV_FILE = "envFile"
+_ENV_KEYS = "env_keys"  # of Goose, which stores their values
+_OFTEN = (_ENV_FILE, "headersHelper", "auth", "oauth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,20 @@ class ListenerUrl:
     url: str
 
 
-Target = Stub | ListenerUrl
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """Replacement for a server without root: `mcpwrap run`. A program keeps its variables.
+
+    Those of a server at a URL, `env` and `inherits`, are for its headers.
+    """
+
+    program: str  # absolute
+    args: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    inherits: tuple[str, ...] = ()
+
+
+Target = Stub | ListenerUrl | RunLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +149,16 @@ class EntrySchema:
         match target:
             case Stub(name, inherits):
                 kind, is_needed, is_right = self.local, self.names_local, old_type in _LOCAL_TYPES
-                main = self._started(STUB, (name,))
-                if inherits and self.inherits:
-                    main |= {self.inherits: list(inherits)}
+                main = self._started(STUB, (name,)) | self._inheriting(inherits)
             case ListenerUrl(url):
                 if not self.urls:
                     raise ValueError(url)
                 kind, is_needed, is_right = self.remote, self.names_remote, old_type == self.remote
                 main = {self.urls[0]: url}
+            case RunLine(program, args, env, inherits):
+                kind, is_needed, is_right = self.local, self.names_local, old_type in _LOCAL_TYPES
+                main = self._started(program, args) | ({self.env: dict(env)} if env else {})
+                main |= self._inheriting(inherits)
             case _:
                 assert_never(target)
         has_type = (is_needed or old_type is not None) and not is_right
@@ -155,6 +172,9 @@ class EntrySchema:
         """
         named: dict[str, object] = {self.name: name} if self.name else {}
         return named | self.settings({}, target) | self.fresh
+
+    def _inheriting(self, names: tuple[str, ...]) -> dict[str, object]:
+        return {self.inherits: list(names)} if names and self.inherits else {}
 
     def _started(self, command: str, args: tuple[str, ...]) -> dict[str, object]:
         if self.args:
@@ -171,3 +191,9 @@ class EntrySchema:
         if old_type is not None and is_program != (old_type in _LOCAL_TYPES):
             gone.add(self.type)
         return frozenset(gone - settings.keys())
+
+    def kept_by_run(self, value: Mapping[str, object]) -> frozenset[str]:
+        """Return the keys of a program that its agent goes on to use when `mcpwrap run` runs it."""
+        if self.command not in value:
+            return frozenset()
+        return frozenset({self.env, self.cwd, self.inherits, _ENV_FILE, _ENV_KEYS} - {""})

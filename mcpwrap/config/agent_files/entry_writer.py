@@ -9,9 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import yaml
 
-from mcpwrap.config.agent_files.entry_schema import EntrySchema, ListenerUrl, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import (
+    EntrySchema,
+    ListenerUrl,
+    RunLine,
+    Stub,
+    Target,
+)
 from mcpwrap.config.agent_files.known_agents import KnownAgent
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile, open_file
+from mcpwrap.config.agent_files.run_line import is_run_line
 from mcpwrap.config.agent_files.syntax.document import (
     TOML_TABLE,
     YAML_BLOCK,
@@ -33,7 +40,7 @@ Entries = dict[str, dict[str, object]]
 
 
 def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change:
-    """Return the change by which an entry starts the stub, or has a listener's URL.
+    """Return the change by which an entry starts the stub or `run`, or has a listener's URL.
 
     Raises:
         ValueError: it was not understood, or the agent does not support servers with a URL.
@@ -42,10 +49,11 @@ def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change
     if isinstance(listed.launch, UnknownTransport):
         raise ValueError(listed.launch.why)  # noqa: TRY004 - the type is right, the value is not
     settings = words.settings(value, target)
+    kept = words.kept_by_run(value) if isinstance(target, RunLine) else frozenset()
     return Change(
         entry=listed.entry,
         settings=settings,
-        dropped=words.dropped(settings, value),
+        dropped=words.dropped(settings, value) - kept,
         main=words.main_of(value),
     )
 
@@ -162,7 +170,7 @@ def _once_more(
     before: ParsedFile, pairs: Iterable[tuple[ListedServer, ListedServer]], words: EntrySchema
 ) -> ParsedFile:
     """Return the file from before with the same entries wrapped as they are now."""
-    changes = [wrapping(words, then, _target(now)) for now, then in pairs]
+    changes = [wrapping(words, then, _target(now, then)) for now, then in pairs]
     return open_file(before.file, before.language, rewritten(before, changes))
 
 
@@ -217,9 +225,12 @@ def _lines_of(opened: ParsedFile, entry: ServerEntry) -> str:
     return " " * column + text[start:end]
 
 
-def _target(now: ListedServer) -> Target:
+def _target(now: ListedServer, then: ListedServer) -> Target:
     """Return what an entry was wrapped as; a server without a name, if that is not seen."""
+    was_remote = isinstance(then.launch, HttpTransport)
     match now.launch:
+        case StdioTransport(command, args, env, inherits=inherits) if is_run_line(now.launch):
+            return RunLine(command, args, *((env, inherits) if was_remote else ()))
         case StdioTransport(args=(name,), inherits=inherits):
             return Stub(name, inherits)
         case HttpTransport(url=url):
@@ -232,6 +243,8 @@ def _back(now: ListedServer, then: ListedServer, words: EntrySchema) -> Change:
     """Return the change that restores the keys by which an entry was started, and keeps others."""
     was, current = _table(then), _table(now)
     keys = words.about_starting() | {words.type}
+    if is_run_line(now.launch):
+        keys -= words.kept_by_run(was)
     return Change(
         entry=now.entry,
         settings={key: was[key] for key in was if key in keys},

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mcpwrap.config.agent_files.entry_schema import EntrySchema
 from mcpwrap.config.agent_files.entry_writer import put_back, replaced
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
+from mcpwrap.config.agent_files.run_line import is_run_line, parse_run_line
 from mcpwrap.config.agent_files.transport import (
     HttpTransport,
     StdioTransport,
@@ -137,16 +138,35 @@ def _entry_path(listed: ListedServer) -> EntryPath:
 def _lost(pairs: Iterable[Pair]) -> Iterator[RollbackConflict]:
     for now, then in pairs:
         if keys := _beside(now.launch, then.launch):
-            yield RollbackConflict(
-                _entry_path(now),
-                f"loses settings that were added beside the stub: {', '.join(keys)}",
-            )
+            how = "were added beside the stub"
+            if is_run_line(now.launch):
+                how = "were changed beside `mcpwrap run`"
+            what = f"loses settings that {how}: {', '.join(keys)}"
+            yield RollbackConflict(_entry_path(now), what)
 
 
 def _beside(launch: Transport, then: Transport) -> list[str]:
     """Return the keys and variables of a wrapped entry that mcpwrap did not write."""
     if isinstance(launch, StdioTransport):
+        if is_run_line(launch):
+            return _beside_run(launch, then)
         before = then.inherits if isinstance(then, StdioTransport) else ()
         new = [name for name in launch.inherits if name not in before]
         return [*launch.env, *new, *launch.further, *(["cwd"] if launch.cwd else [])]
     return [*launch.headers, *launch.further] if isinstance(launch, HttpTransport) else []
+
+
+def _beside_run(launch: StdioTransport, then: Transport) -> list[str]:
+    """Return what gets lost of a line of `run`: of a program's entry its changed command alone."""
+    line = parse_run_line(launch.args)
+    if isinstance(then, StdioTransport):
+        return [] if _is_same_command(line.command, then) else ["command, args"]
+    return [name for name in launch.env if name not in line.variables()]
+
+
+def _is_same_command(command: Sequence[str], then: StdioTransport) -> bool:
+    """Return whether a line of `run` has the command from before, in which `wrap` replaces `~`."""
+    before = (then.command, *then.args)
+    return len(command) == len(before) and all(
+        "~" in old or new == old for new, old in zip(command, before, strict=True)
+    )

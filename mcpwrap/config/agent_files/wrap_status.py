@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 
 from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.run_line import is_run_line, parse_run_line
 from mcpwrap.config.agent_files.transport import (
     HttpTransport,
     StdioTransport,
@@ -18,7 +19,9 @@ LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}
 _OUR_URL = re.compile(r"http://127\.78\.[0-9]{1,3}\.[0-9]{1,3}:52100(?:/.*)?")
 
-WrapState = Literal["wrapped", "raw", "drifted", "not understood", "off"]
+_RESTORE = "`mcpwrap unwrap` restores the entry, then wrap it again [E-WRAP-RUN-OTHER]"
+
+WrapState = Literal["wrapped", "run", "raw", "drifted", "not understood", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,12 @@ class AppliedServers:
     inherits_by_server: Mapping[str, frozenset[str]]  # the variables that each takes from an agent
     server_by_url: Mapping[str, str] = field(default_factory=dict)  # the listeners of this account
     other_stub: str = ""  # the program in this person's PATH that hides the stub; "" if none does
+    run_programs: frozenset[str] = frozenset()  # by which an entry may start `mcpwrap run`
 
 
 @dataclass(frozen=True, slots=True)
 class WrapStatus:
-    """State of one entry. `server` is the server of mcpwrap that it leads to, or ""."""
+    """State of one entry. `server` is the server that it leads to, or its name for `run`, or ""."""
 
     state: WrapState
     server: str = ""
@@ -58,8 +62,8 @@ def wrap_status(launch: Transport, known: AppliedServers) -> WrapStatus:
 
 
 def is_ours(launch: Transport) -> bool:
-    """Return whether an entry leads to the stub or a listener, also of a server that is gone."""
-    return wrap_status(launch, AppliedServers({})).state == "drifted"
+    """Return whether an entry leads to the stub, a listener or `run`, also if that is gone."""
+    return is_run_line(launch) or wrap_status(launch, AppliedServers({})).state == "drifted"
 
 
 def _of_program(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
@@ -73,7 +77,7 @@ def _of_program(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
         if launch.args:
             return WrapStatus("drifted", "", "the link of a server takes no arguments")
     else:
-        return WrapStatus("raw")
+        return _of_run(launch, known) if is_run_line(launch) else WrapStatus("raw")
     if name not in known.inherits_by_server:
         return WrapStatus("drifted", "", f"no server {name!a} was applied")
     left = [f"`{key}`" for key in launch.further]
@@ -82,6 +86,12 @@ def _of_program(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
     if known.other_stub and "/" not in launch.command:
         return WrapStatus("drifted", name, f"starts another program, {known.other_stub!a}, by PATH")
     return _unless_left(name, left)
+
+
+def _of_run(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
+    if launch.command not in known.run_programs:
+        return WrapStatus("raw", "", f"{launch.command!a} is not this mcpwrap: {_RESTORE}")
+    return WrapStatus("run", parse_run_line(launch.args).name)
 
 
 def _of_url(launch: HttpTransport, known: AppliedServers) -> WrapStatus:

@@ -61,3 +61,4 @@ class EntryContext:
     env_file: Mapping[str, str] | None = None  # content of the file that the entry names
     program: ResolvedCommand | None = None
     places: Mapping[str, PathInfo] = field(default_factory=dict)  # by absolute path
+    own_code: tuple[str, ...] = ()  # paths of the mcpwrap that confines it, without root

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.run_line import is_run_line, parse_run_line
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 from mcpwrap.config.migration import remote_server, stdio_server
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
@@ -56,13 +57,43 @@ def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | H
         case HttpTransport():
             return listed.launch
         case StdioTransport():
-            known = _with_variables(listed.launch, listed.entry.value, context)
+            started = without_run(listed.launch)
+            if isinstance(started, HttpTransport):
+                return started
+            known = with_variables(started, listed, context)
             whole = replace(known, env=_references(known.inherits) | known.env)
             return remote_of_bridge(whole) or stdio_server.expanded(
                 _inheriting(known, context), context
             )
         case _:
             assert_never(listed.launch)
+
+
+def without_run(launch: StdioTransport) -> StdioTransport | HttpTransport:
+    """Return what a line of `mcpwrap run` starts or reaches; any other program as it is.
+
+    Raises:
+        MigrationError: the line has no command.
+    """
+    if not is_run_line(launch):
+        return launch
+    line = parse_run_line(launch.args)
+    if line.command:
+        command, *args = line.command
+        inherits = (*launch.inherits, *(name for name in line.inherits if name not in launch.env))
+        return replace(
+            launch, command=command, args=tuple(args), inherits=tuple(dict.fromkeys(inherits))
+        )
+    if not line.url:
+        raise MigrationError(
+            "its line of `mcpwrap run` has no command; `mcpwrap unwrap` restores the entry",
+            code="E-MIGRATE-RUN-LINE",
+        )
+    values = _references(line.variables()) | launch.env
+    headers = {name: values[variable] for name, variable in line.variable_by_header.items()}
+    if line.bearer_variable:
+        headers["Authorization"] = f"Bearer {values[line.bearer_variable]}"
+    return HttpTransport(line.url, headers)
 
 
 def literal_launch(launch: StdioTransport, context: EntryContext) -> StdioTransport | HttpTransport:
@@ -78,8 +109,15 @@ def literal_launch(launch: StdioTransport, context: EntryContext) -> StdioTransp
     return bridged or stdio_server.expanded(launch, context)
 
 
-def _with_variables(launch: StdioTransport, value: object, context: EntryContext) -> StdioTransport:
-    """Return a program with the variables in its entry's `envFile`, and those its agent stores."""
+def with_variables(
+    launch: StdioTransport, listed: ListedServer, context: EntryContext
+) -> StdioTransport:
+    """Return a program with the variables in its entry's `envFile`, and those its agent stores.
+
+    Raises:
+        MigrationError: its `envFile` is not known, or a key has no equivalent.
+    """
+    value = listed.entry.value
     for key in launch.further:
         if key == ENV_FILE and context.env_file is None:
             raise MigrationError(

@@ -68,6 +68,13 @@ def with_environments(
     return replace(of, folders=tuple(folders))
 
 
+def is_found(command: str, base: str, search: str) -> bool:
+    """Return whether a command is there. `search` is a PATH; relative commands start at `base`."""
+    if "/" in command:
+        return _is_program(os.path.normpath(Path(base) / command))
+    return shutil.which(command, path=search) is not None  # noqa: TID251 - as in `which`
+
+
 def _found(command: str, base: str, search: str) -> str | None:
     if "/" not in command:
         return which(command, search)
@@ -229,6 +236,26 @@ def real(path: str) -> str:
 def path_infos(paths: Iterable[str], home: str, uid: int) -> Mapping[str, PathInfo]:
     """Return the paths that have to be given to a server: those that belong to this account."""
     return {path: place for path in paths if (place := _path_info(Path(path), home, uid))}
+
+
+def folders_of_others(paths: Iterable[str]) -> Mapping[str, PathInfo]:
+    """Return the folders among these paths that every account does not see anyway.
+
+    Folders of temporary files are left out: they hold those of all accounts.
+    """
+    return {
+        path: PathInfo(is_folder=True, leads_to="" if real(path) == path else real(path))
+        for path in paths
+        if not _is_everybodys(path) and _is_common_folder(path)
+    }
+
+
+def _is_common_folder(path: str) -> bool:
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(mode) and not mode & stat.S_ISVTX
 
 
 def _path_info(path: Path, home: str, uid: int) -> PathInfo | None:

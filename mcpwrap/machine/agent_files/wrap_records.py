@@ -8,6 +8,7 @@ record is left to the person.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +39,7 @@ class WrapRecord:
     before: bytes
     after_sha256: str
     hub: str = ""  # name of the one entry that leads to all of their servers
+    run_program: str = ""  # the mcpwrap whose `run` starts them; "": they lead to servers of root
 
 
 class _Written(
@@ -51,6 +53,7 @@ class _Written(
     before_sha256: _Digest
     after_sha256: _Digest
     hub: str = ""  # omitted where there is no hub: an older version reads such records too
+    run_program: str = ""
 
 
 def folder(variables: Mapping[str, str]) -> Path:
@@ -101,6 +104,15 @@ def records(folder: Path) -> list[WrapRecord]:
         McpwrapError: a record is damaged, or its backup was changed.
     """
     return [record for _, record in _kept(folder)]
+
+
+def run_programs(folder: Path) -> frozenset[str]:
+    """Return the programs that `wrap --unprivileged` wrote into files, of all sound records."""
+    found: set[str] = set()
+    for path in folder.glob("record-*.json"):
+        with suppress(msgspec.MsgspecError, UnicodeError, McpwrapError):
+            found.add(msgspec.json.decode(_bytes(path), type=_Written).run_program)
+    return frozenset(found - {""})
 
 
 def backup_of(folder: Path, record: WrapRecord) -> Path | None:
@@ -176,6 +188,7 @@ def _text(record: WrapRecord) -> str:
         before_sha256=sha256(record.before).hexdigest(),
         after_sha256=record.after_sha256,
         hub=record.hub,
+        run_program=record.run_program,
     )
     return msgspec.json.format(msgspec.json.encode(written), indent=1).decode() + "\n"
 
@@ -211,6 +224,7 @@ def _read(path: Path, backup: Path) -> WrapRecord:
         before=before,
         after_sha256=written.after_sha256,
         hub=written.hub,
+        run_program=written.run_program,
     )
 
 

@@ -4,6 +4,16 @@ from tests.system.bed.machine import Machine
 
 HOME = "/home/alice"
 ANSWERS = [(r"Do this\?", "y"), ("yes or no: ", "yes")]
+PASSWORD = "only for approvals"
+# Of `mcpwrap init` for alice, on a fresh machine. Enter is yes.
+FIRST_RUN = [
+    (r"Add alice to it\? \[Y/n\]: ", ""),
+    (r"Set one for alice\? \[Y/n\]: ", ""),
+    ("New password.*: ", PASSWORD),
+    ("Once more: ", PASSWORD),
+    (r"Do this\? \[Y/n\]: ", ""),
+    ("yes or no: ", "yes"),
+]
 UNWRAPS = [(r"\[y/N\]", "y")]
 
 

@@ -134,8 +134,9 @@ def _servers(records: Sequence[WrapRecord], was: bytes, known: AppliedServers) -
     """Yield the applied servers to which the file leads now."""
     for record in records:
         for one in _entries(record, was):
-            if name := wrap_status(one.launch, known).server:
-                yield name
+            found = wrap_status(one.launch, known)
+            if found.server and found.state != "run":
+                yield found.server
 
 
 def _hidden(records: Sequence[WrapRecord]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ Entries are compared with the applied state: servers, names, secrets without a v
 """
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -11,8 +12,9 @@ from types import MappingProxyType
 
 import click
 
+from mcpwrap.cli.agents.clients import NO_FILES
 from mcpwrap.cli.agents.diff_view import agreed
-from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, file_owner, known
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, file_owner, found, known
 from mcpwrap.cli.agents.wrap import hub_entry, proxied_list, select_files
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap.decide import EntryDecider
@@ -20,7 +22,9 @@ from mcpwrap.cli.agents.wrap.decision import AppliedState, Egress, EntryLocation
 from mcpwrap.cli.agents.wrap.edits import FileChange, changes, write
 from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
 from mcpwrap.cli.agents.wrap.proxied_list import ProxiedList
-from mcpwrap.cli.agents.wrap.text_reporter import Reporter, TextReporter
+from mcpwrap.cli.agents.wrap.text_reporter import NEXT_STEPS_OF_RUN, Reporter, TextReporter
+from mcpwrap.cli.agents.wrap.unprivileged import RunDecider, RunNames
+from mcpwrap.cli.common.root_handoff import handoff_of
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.model import Config, Destination, Group, Hub, Server
@@ -30,6 +34,7 @@ from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.machine import observer, package_sources, secret_index_file
+from mcpwrap.machine.agent_files import own_program
 
 _WHERE = "mcpwrap wrap"
 
@@ -53,6 +58,9 @@ _WHERE = "mcpwrap wrap"
 @click.option(
     "--hub", default="", metavar="NAME", help="Make one hub of all servers, and name it so."
 )
+@click.option(
+    "--unprivileged", is_flag=True, help="Write `mcpwrap run` lines: no root, no package."
+)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @click.option("--yes", is_flag=True, help="Do not ask here; root is still asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; needs --dry-run or --yes.")
@@ -66,6 +74,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     approved: tuple[str, ...],
     egress: tuple[str, ...],
     hub: str,
+    unprivileged: bool,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -79,6 +88,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     --egress NAME=HOST is for the entry NAME, --egress HOST for every new server.
     --hub NAME makes one hub of all servers in one list, and replaces their entries by the hub's.
     --file FILE can also be a list of proxied servers, which become one hub.
+    --unprivileged asks for no root: `mcpwrap run` starts each server, confined under your account.
+    Secrets stay in the file then.
     Exit status: 0 all are wrapped, 1 some are not, with the reasons, 2 wrong usage.
     """
     if as_json and not (dry_run or yes):
@@ -90,6 +101,12 @@ def command(  # noqa: PLR0913 - one parameter for each option
             code="E-WRAP-JSON-CONFIRM",
         )
     who = _person(context.obj or {})
+    if unprivileged:
+        _expect_no_options_of_root(egress, hub)
+        chosen = select_files.chosen(who, clients, files, is_all=is_all)
+        return _wrap_unprivileged(
+            who, chosen, approved, is_dry=dry_run, is_agreed=yes, as_json=as_json
+        )
     proxied = _proxied(who, files, is_alone=not clients and not is_all)
     chosen = [proxied.found] if proxied else select_files.chosen(who, clients, files, is_all=is_all)
     reporter: Reporter = JsonReporter(who, chosen) if as_json else TextReporter()
@@ -127,6 +144,8 @@ def applied_state(who: FileOwner) -> AppliedState:
 class _Wrapping:
     """One run of `wrap`. The files are examined again after root has applied the new servers."""
 
+    _command = "mcpwrap wrap"
+
     def __init__(  # noqa: PLR0913 - what the command line gives
         self,
         who: FileOwner,
@@ -139,7 +158,9 @@ class _Wrapping:
     ) -> None:
         self._who, self._egress, self._reporter, self._hub = who, egress, reporter, hub
         self._is_any, self._is_asked = bool(files), False
-        self._ready, self._refused = select_files.readable(files, approved, known(who))
+        self._ready, self._refused = select_files.readable(
+            files, approved, known(who), self._command
+        )
 
     def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
         """Wrap the files, and return whether all is wrapped; if `is_dry`, whether it would be."""
@@ -151,7 +172,7 @@ class _Wrapping:
             return is_done
         if is_dry:
             return is_done
-        if not agreed("Do this?", is_agreed=is_agreed):
+        if not _is_agreed(self._who, in_advance=is_agreed):
             self._reporter.remark("nothing was changed")
             return False
         if look.drafts:
@@ -195,7 +216,7 @@ class _Wrapping:
 
     def _nothing(self, *, is_done: bool) -> str:
         if not self._is_any:
-            return "no files of known agents were found: `man mcpwrap` lists the known agents"
+            return NO_FILES
         return "nothing to do" if is_done else "nothing else to do"
 
     def _rewritten(self, todo: Sequence[FileChange]) -> bool:
@@ -211,6 +232,47 @@ class _Wrapping:
                 self._reporter.failed(one, error)
                 is_done = False
         return is_done
+
+
+class _RunWrapping(_Wrapping):
+    """One run of `wrap --unprivileged`, which proposes nothing to root."""
+
+    _command = "mcpwrap wrap --unprivileged"
+
+    def _look_at_all(
+        self, decided: Mapping[EntryLocation, str] = MappingProxyType({})
+    ) -> tuple[WrapDecisions, list[FileChange]]:
+        program = own_program.expect_lasting(sys.argv[0], self._who.uid)
+        names = RunNames([*found(self._who), *self._ready])
+        look = RunDecider(self._who, known(self._who), program, names).through(self._ready)
+        return look, changes(look)
+
+
+def _wrap_unprivileged(
+    who: FileOwner,
+    chosen: Sequence[DiscoveredFile],
+    approved: Sequence[str],
+    *,
+    as_json: bool,
+    **how: bool,
+) -> int:
+    reporter: Reporter = (
+        JsonReporter(who, chosen, "run") if as_json else TextReporter(NEXT_STEPS_OF_RUN)
+    )
+    is_done = _RunWrapping(who, chosen, approved, reporter, egress={}, hub="").wrap(**how)
+    reporter.end()
+    return EXIT_OK if is_done else EXIT_FAILED
+
+
+def _expect_no_options_of_root(egress: Sequence[str], hub: str) -> None:
+    for option, is_given in (("--egress", bool(egress)), ("--hub", bool(hub))):
+        if is_given:
+            raise UsageError(
+                "needs root, and `--unprivileged` asks for none; nothing was changed",
+                where=option,
+                fix="leave out one of the two options",
+                code="E-WRAP-RUN-OPTION",
+            )
 
 
 class _ListWrapping:
@@ -232,7 +294,7 @@ class _ListWrapping:
         if look.drafts:
             if is_dry:
                 return True
-            if not agreed("Do this?", is_agreed=is_agreed):
+            if not _is_agreed(self._who, in_advance=is_agreed):
                 self._reporter.remark("nothing was changed")
                 return False
             if not _accepted_by_root(self._who, look, self._reporter):
@@ -255,15 +317,22 @@ def _how_to_use(hub: str, path: Path) -> str:
     return f"agents use them as one server, `mcpwrap-connect {hub}`: `{convert}` prints its entry"
 
 
+def _is_agreed(who: FileOwner, *, in_advance: bool) -> bool:
+    """Ask the person, by `mcpwrap init` if that has the terminal."""
+    if not in_advance and (handoff := handoff_of(who.environ)):
+        return handoff.is_confirmed()
+    return agreed("Do this?", is_agreed=in_advance)
+
+
 def _accepted_by_root(who: FileOwner, look: WrapDecisions, reporter: Reporter) -> bool:
     """Propose the new servers, and return whether root has accepted them."""
     proposal = wrap_proposal.proposal_of(who, look)
     wrap_proposal.write(proposal)
-    if not wrap_proposal.has_sudo():
+    if not wrap_proposal.can_ask(who):
         reporter.cannot_ask(proposal)
         return False
     reporter.asks(proposal)
-    is_yes = wrap_proposal.ask_root(proposal, look, reporter.roots_output)
+    is_yes = wrap_proposal.ask_root(who, proposal, look, reporter.roots_output)
     reporter.answered(is_yes=is_yes)
     return is_yes
 

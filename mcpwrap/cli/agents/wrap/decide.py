@@ -27,6 +27,23 @@ from mcpwrap.machine.agent_files.files import check_replaceable
 from mcpwrap.machine.program_check import changeable
 
 
+class ReplaceChecks:
+    """Checks that files can be rewritten, each done once."""
+
+    def __init__(self) -> None:
+        self._why_not_by_path: dict[Path, str] = {}
+
+    def why_not(self, found: DiscoveredFile) -> str:
+        """Return why a file cannot be rewritten, or ""."""
+        if found.path not in self._why_not_by_path:
+            try:
+                check_replaceable(found.path, found.content)
+                self._why_not_by_path[found.path] = ""
+            except McpwrapError as error:
+                self._why_not_by_path[found.path] = error.named_problem
+        return self._why_not_by_path[found.path]
+
+
 class EntryDecider:
     """Decides the entries in order; equal entries become one server.
 
@@ -45,7 +62,7 @@ class EntryDecider:
         self._machine = machine
         self._egress = egress
         self._values_by_server: dict[str, Mapping[str, str]] = {}
-        self._why_not_by_path: dict[Path, str] = {}
+        self._files = ReplaceChecks()
         self._look = WrapDecisions()
         self._executables = ExecutableScan()
 
@@ -90,23 +107,13 @@ class EntryDecider:
             taken = self._machine.known.inherits_by_server.get(stands.server, ())
             self._look.rewrites.append(_rewrite_of(found, opened, listed, stands.server, taken))
             return
-        if why := self._why_not(found):
+        if why := self._files.why_not(found):  # root is not asked for a useless server
             self._leave(found, listed, why)
             return
         try:
             self._look.rewrites.append(self._raw(found, opened, listed))
         except MigrationError as error:
             self._leave(found, listed, str(error))
-
-    def _why_not(self, found: DiscoveredFile) -> str:
-        """Return why a file cannot be rewritten, or "". Root is not asked for a useless server."""
-        if found.path not in self._why_not_by_path:
-            try:
-                check_replaceable(found.path, found.content)
-                self._why_not_by_path[found.path] = ""
-            except McpwrapError as error:
-                self._why_not_by_path[found.path] = error.named_problem
-        return self._why_not_by_path[found.path]
 
     def _leave(self, found: DiscoveredFile, listed: ListedServer, why: str) -> None:
         self._look.skipped.append(SkippedEntry(found, listed, why))

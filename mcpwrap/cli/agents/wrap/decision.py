@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import DiscoveredFile
+from mcpwrap.config.agent_files.entry_schema import RunLine
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.syntax.document import Key
 from mcpwrap.config.agent_files.wrap_status import AppliedServers, WrapStatus
@@ -36,6 +37,7 @@ class EntryRewrite:
     server: str
     is_remote: bool
     inherits: tuple[str, ...] = ()  # variables that the agent still passes to the stub
+    run: RunLine | None = None  # the line of `mcpwrap run` that starts it without root
 
     def place(self) -> EntryLocation:
         """Return the file and the path of the entry in it."""

@@ -35,6 +35,7 @@ class FileChange:
     left_over: tuple[str, ...] = ()  # secrets that are still elsewhere in it
     problem: str = ""
     hub: str = ""  # name of the one entry that replaces all of them
+    run_program: str = ""  # the mcpwrap whose `run` starts its servers
     listed: tuple[ListedServer, ...] = ()  # all entries before, whose secrets are not shown
 
     def count(self) -> str:
@@ -71,12 +72,15 @@ def _changed(
         listed=found.listed,
         entries=tuple((*one.listed.at, one.listed.entry.name) for one in become),
         left_over=tuple(left_over(new, look)),
+        run_program=become[0].run.program if become[0].run else "",
     )
 
 
 def _change(one: EntryRewrite, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
-    """Return the edit of an entry: the listener's URL where this account has one, else the stub."""
+    """Return the edit of an entry: `run`, or the account's listener's URL, else the stub."""
     words = one.found.agents[0].words
+    if one.run:
+        return wrapping(words, one.listed, one.run)
     target: Target = Stub(one.server, one.inherits)
     if one.is_remote and words.urls:
         if one.server in urls:
@@ -108,6 +112,7 @@ def write(who: FileOwner, one: FileChange) -> Path:
         before=one.was,
         after_sha256=hashlib.sha256(one.new).hexdigest(),
         hub=one.hub,
+        run_program=one.run_program,
     )
     backup = wrap_records.save(folder, record)
     try:

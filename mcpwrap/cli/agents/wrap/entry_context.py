@@ -1,5 +1,7 @@
 """Context of an entry that is wrapped: variables, programs, files, folders of its person."""
 
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,12 +9,17 @@ from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner
 from mcpwrap.config.agent_files.parsed_file import ListedServer
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.env_file import parse_env_file
-from mcpwrap.config.migration import entry, stdio_server
-from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
+from mcpwrap.config.migration import entry, path_grants, unprivileged
+from mcpwrap.config.migration.draft import (
+    Draft,
+    EntryContext,
+    MigrationError,
+    ResolvedCommand,
+)
 from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
-from mcpwrap.machine.agent_files import files, programs
+from mcpwrap.machine.agent_files import files, own_program, programs
 
 _RUN_PROJECTS = {"uv", "poetry"}  # these run programs from `.venv`
 
@@ -71,7 +78,7 @@ def seen(launch: StdioTransport, context: EntryContext, who: FileOwner) -> Entry
     """Return the context with the program and the paths of a stdio entry, as they are on disk."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = context.base or context.home
-    paths = [*stdio_server.named_paths(launch, context), *([context.base] if context.base else [])]
+    paths = [*path_grants.named_paths(launch, context), *([context.base] if context.base else [])]
     program = programs.program(launch.command, base, context.home, search)
     if program and Path(program.path).name in _RUN_PROJECTS:
         program = programs.with_environments(program, paths, context.home, search)
@@ -79,4 +86,28 @@ def seen(launch: StdioTransport, context: EntryContext, who: FileOwner) -> Entry
         context,
         program=program,
         places=programs.path_infos(paths, context.home, who.uid),
+    )
+
+
+def seen_by_run(launch: StdioTransport, context: EntryContext, who: FileOwner) -> EntryContext:
+    """Return the context of a program that `mcpwrap run` will start under the person's account.
+
+    Its program has the folders of the environments that it runs: `run` finds only its own.
+    """
+    command = unprivileged.launcher_of(launch)
+    search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    base = context.base or context.home
+    paths = [*path_grants.named_paths(launch, context), *([context.base] if context.base else [])]
+    program = None
+    if programs.is_found(command, base, search):
+        program = ResolvedCommand(command)
+        if Path(command).name in _RUN_PROJECTS:
+            with suppress(MigrationError):  # of use only where another account starts it
+                program = programs.with_environments(program, paths, context.home, search)
+    own = programs.path_infos(paths, context.home, who.uid)
+    return replace(
+        context,
+        program=program,
+        places={**programs.folders_of_others(paths), **own},
+        own_code=own_program.own_code(sys.argv[0]),
     )

@@ -88,8 +88,10 @@ class JsonReporter:
 
     roots_output = 2  # standard output is for the object alone
 
-    def __init__(self, who: FileOwner, files: Sequence[DiscoveredFile]) -> None:
-        self._who, self._files = who, files
+    def __init__(
+        self, who: FileOwner, files: Sequence[DiscoveredFile], goal: WrapState = "wrapped"
+    ) -> None:
+        self._who, self._files, self._goal = who, files, goal
         self._first = self._look = WrapDecisions()
         self._refused: dict[tuple[Path, Plugin | None], str] = {}
         self._failed: dict[Path, str] = {}
@@ -153,9 +155,10 @@ class JsonReporter:
     def outcome(self) -> WrapReport:
         """Return the object to print."""
         files = [self._file_row(found) for found in self._files]
+        is_done = {"wrapped", self._goal}
         servers = [server for row in files for server in row.servers]
         return WrapReport(
-            done=not any(f.problem for f in files) and all(s.state == "wrapped" for s in servers),
+            done=not any(f.problem for f in files) and all(s.state in is_done for s in servers),
             files=files,
             new=[_new_server(draft) for draft in self._first.drafts],
             notes=self._first.notes,
@@ -197,7 +200,7 @@ class JsonReporter:
         return WrapServerRow(
             name=listed.entry.name,
             project=project_of(listed),
-            state="wrapped" if is_written else stands.state,
+            state=self._goal if is_written else stands.state,
             server=server,
             is_new=any(draft.server.name == server for draft in self._first.drafts),
             why=why,

@@ -2,11 +2,8 @@
 
 import hashlib
 import shlex
-import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +11,8 @@ import msgspec
 
 from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.wrap.decision import WrapDecisions
+from mcpwrap.cli.common.child_process import interrupts_left_to_child
+from mcpwrap.cli.common.root_handoff import handoff_of
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
@@ -51,36 +50,26 @@ def proposal_of(who: FileOwner, look: WrapDecisions) -> Proposal:
     return Proposal(content, folder / f"proposal-{digest[:12]}.toml", len(look.drafts))
 
 
-def has_sudo() -> bool:
-    """Return whether this machine has sudo."""
-    return Path(_SUDO).exists()
+def can_ask(who: FileOwner) -> bool:
+    """Return whether root can be asked: by `mcpwrap init`, which started this, or by sudo."""
+    return handoff_of(who.environ) is not None or Path(_SUDO).exists()
 
 
-def ask_root(proposal: Proposal, look: WrapDecisions, output: int | None) -> bool:
-    """Run `sudo mcpwrap accept` with the secrets, and return whether root has accepted.
+def ask_root(who: FileOwner, proposal: Proposal, look: WrapDecisions, output: int | None) -> bool:
+    """Run `mcpwrap accept` as root with the secrets, and return whether root has accepted.
 
     Root's program prints to the descriptor `output`; None is this program's standard output.
     """
-    command = [_SUDO, _MCPWRAP, "accept", proposal.sha256, str(proposal.path)]
-    with _interrupts_left_to_child():
-        done = subprocess.run(command, input=_secrets(look), stdout=output, check=False)
-    if done.returncode != 0:
-        return False
-    proposal.path.unlink(missing_ok=True)
-    return True
-
-
-@contextmanager
-def _interrupts_left_to_child() -> Iterator[None]:
-    """Leave SIGINT to the program that asks on the same terminal.
-
-    A handler and not SIG_IGN, which that program would inherit. Source: system(3), execve(2).
-    """
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    if handoff := handoff_of(who.environ):
+        is_yes = handoff.is_accepted(proposal.sha256, str(proposal.path), _secrets(look))
+    else:
+        command = [_SUDO, _MCPWRAP, "accept", proposal.sha256, str(proposal.path)]
+        with interrupts_left_to_child():
+            done = subprocess.run(command, input=_secrets(look), stdout=output, check=False)
+        is_yes = done.returncode == 0
+    if is_yes:
+        proposal.path.unlink(missing_ok=True)
+    return is_yes
 
 
 def _secrets(look: WrapDecisions) -> bytes:

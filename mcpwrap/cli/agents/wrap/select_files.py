@@ -12,7 +12,7 @@ from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import UsageError
 
 _WHERE = "mcpwrap wrap"
-_DONE = {"wrapped", "off"}
+_DONE = {"wrapped", "run", "off"}
 
 
 def chosen(
@@ -77,11 +77,12 @@ def digest(one: DiscoveredFile) -> str:
 
 
 def readable(
-    files: Sequence[DiscoveredFile], approved: Sequence[str], by: AppliedServers
+    files: Sequence[DiscoveredFile], approved: Sequence[str], by: AppliedServers, command: str
 ) -> tuple[list[DiscoveredFile], list[tuple[DiscoveredFile, str]]]:
     """Return the files to wrap, and the refused files with the reasons.
 
     A stranger may have written a project's file: a person has to read it and to give its hash.
+    `command` is that by which the hash is given.
     """
     ready, refused = [], []
     for one in files:
@@ -92,7 +93,7 @@ def readable(
         elif one.plugin:
             refused += [(one, why) for why in _of_plugin(one, one.plugin.id, by)]
         elif one.project and one.listed and digest(one) not in approved:
-            refused.append((one, _unapproved(one)))
+            refused.append((one, _unapproved(one, command)))
         else:
             ready.append(one)
     return ready, refused
@@ -113,11 +114,11 @@ def _of_plugin(one: DiscoveredFile, plugin: str, by: AppliedServers) -> list[str
     return ["\n".join([first, *lines])] if lines else []
 
 
-def _unapproved(one: DiscoveredFile) -> str:
+def _unapproved(one: DiscoveredFile, command: str) -> str:
     """Return the reason, and the command to type. A newline in the path is escaped."""
     path = one_line(quote(str(one.path)))
     return (
         "is a file of a project, and you have not confirmed that you have read it"
         " [E-WRAP-PROJECT-FILE]. If you have read it:\n"
-        f"    mcpwrap wrap {one.agents[0].id} --file {path} --sha256 {digest(one)}"
+        f"    {command} {one.agents[0].id} --file {path} --sha256 {digest(one)}"
     )

@@ -30,6 +30,14 @@ Agents read their files when they start: restart those that run. If a server doe
 Its permissions are in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
 
 
+_WITHOUT_ROOT = "without root, `mcpwrap wrap --unprivileged` confines them under this account"
+NEXT_STEPS_OF_RUN = """\
+Agents read their files when they start: restart those that run. If a server does not work, add to
+its arguments, before `--`, what its messages say that it lacks: `man mcpwrap-run`. It is confined
+under your own account; `mcpwrap wrap` gives it one of its own, where root has installed mcpwrap.
+`mcpwrap unwrap` restores the file."""
+
+
 class Reporter(Protocol):
     """Interface of a reporter, step by step."""
 
@@ -74,8 +82,8 @@ class TextReporter:
 
     roots_output = None
 
-    def __init__(self) -> None:
-        self._is_written = False
+    def __init__(self, next_steps: str = _NEXT_STEPS) -> None:
+        self._is_written, self._next_steps = False, next_steps
 
     def planned(
         self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
@@ -97,11 +105,13 @@ class TextReporter:
             "this machine has no `sudo`. Type this as root, then run the same `mcpwrap wrap` again:"
         )
         tty.warn(proposal.command)
+        tty.warn(_WITHOUT_ROOT)
 
     def answered(self, *, is_yes: bool) -> None:
         """Print that root has not accepted."""
         if not is_yes:
             tty.warn("root has not accepted the new servers; no agent's file was changed")
+            tty.warn(_WITHOUT_ROOT)
 
     def looked_again(
         self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
@@ -121,7 +131,7 @@ class TextReporter:
     def end(self) -> None:
         """Print what to do next, if a file was rewritten."""
         if self._is_written:
-            tty.say_lines(_NEXT_STEPS.split("\n"))
+            tty.say_lines(self._next_steps.split("\n"))
 
 
 def _print_preview(

@@ -25,6 +25,32 @@ KNOWN = AppliedServers(
 )
 
 
+MCPWRAP = "/home/a/venv/bin/mcpwrap"
+
+
+@pytest.mark.parametrize(
+    ("launch", "expected"),
+    [
+        (StdioTransport(MCPWRAP, ("run", "--name", "a", "npx")), WrapStatus("run", "a")),
+        (StdioTransport(MCPWRAP, ("run", "npx")), WrapStatus("run")),
+        (StdioTransport(MCPWRAP, ("wrap", "--all")), WrapStatus("raw")),
+        (  # a stranger's file may name any program so
+            StdioTransport("/proj/bin/mcpwrap", ("run", "npx")),
+            WrapStatus(
+                "raw",
+                "",
+                "'/proj/bin/mcpwrap' is not this mcpwrap: `mcpwrap unwrap` restores the entry, "
+                "then wrap it again [E-WRAP-RUN-OTHER]",
+            ),
+        ),
+    ],
+)
+def test_a_line_of_run_is_that_of_a_known_mcpwrap(launch: Transport, expected: WrapStatus) -> None:
+    known = AppliedServers({}, run_programs=frozenset({MCPWRAP}))
+    assert wrap_status(launch, known) == expected
+    assert is_ours(launch) == (launch.args[0] == "run" if isinstance(launch, StdioTransport) else 0)
+
+
 def test_the_paths_are_those_of_the_plan() -> None:
     assert paths.STUB == STUB
     assert paths.link("git") == f"{LINK}git"

@@ -33,6 +33,39 @@ def test_a_bridge_is_what_it_leads_to() -> None:
     assert draft(entry, launch, AROUND).server.speaks_http()
 
 
+MCPWRAP = "/home/alice/venv/bin/mcpwrap"
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "expected"),
+    [
+        (
+            "--name a --network --inherit A --inherit B -- npx -y x",
+            {"A": "1"},
+            StdioTransport("npx", ("-y", "x"), {"A": "1"}, inherits=("B",)),
+        ),
+        ("npx", {}, StdioTransport("npx")),
+        ("--url https://x.example/", {}, HttpTransport("https://x.example/")),
+        (
+            "--url https://x.example/ --bearer-from T --header-from X-A=B",
+            {"T": "s3cr3t"},
+            HttpTransport("https://x.example/", {"X-A": "${B}", "Authorization": "Bearer s3cr3t"}),
+        ),
+    ],
+)
+def test_a_line_of_run_is_what_it_starts(
+    words: str, env: dict[str, str], expected: StdioTransport | HttpTransport
+) -> None:
+    entry = listed({"command": MCPWRAP, "args": ["run", *words.split()], "env": env})
+    around = replace(AROUND, variables={"B": "b"})
+    assert launch_of(entry, around) == expected
+
+
+def test_a_line_of_run_without_a_command_is_refused() -> None:
+    with pytest.raises(MigrationError, match=r"has no command; .* \[E-MIGRATE-RUN-LINE\]"):
+        launch_of(listed({"command": MCPWRAP, "args": ["run", "--network"]}), AROUND)
+
+
 def test_a_bridge_has_its_header_from_its_own_variables() -> None:
     args = ["mcp-remote", "https://x.example/mcp", "--header", "Authorization: ${AUTH}"]
     entry = listed({"command": "npx", "args": args, "env": {"AUTH": "Bearer s3cr3t"}})

@@ -6,7 +6,8 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration.draft import EntryContext, MigrationError, PathInfo, ResolvedCommand
-from mcpwrap.config.migration.stdio_server import draft, expanded, named_paths
+from mcpwrap.config.migration.path_grants import named_paths
+from mcpwrap.config.migration.stdio_server import draft, expanded
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 
 HOME = "/home/alice"

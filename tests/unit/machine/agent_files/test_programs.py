@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.migration.draft import MigrationError, PathInfo, ResolvedCommand
-from mcpwrap.machine.agent_files.programs import path_infos, program, top_of, with_environments
+from mcpwrap.machine.agent_files.programs import (
+    folders_of_others,
+    is_found,
+    path_infos,
+    program,
+    top_of,
+    with_environments,
+)
 from tests.unit.machine.agent_files.program_files import link, script
 
 MINE = os.geteuid()
@@ -23,6 +30,39 @@ def test_of_the_system(home: Path) -> None:
     found = program("sh", str(home), str(home), "/usr/bin:/bin")
     assert found == ResolvedCommand("/usr/bin/sh")
     assert program("nothere", str(home), str(home), "/usr/bin") is None
+
+
+@pytest.mark.parametrize(
+    ("command", "is_there"),
+    [
+        ("sh", True),
+        ("/bin/sh", True),
+        ("./tool", True),
+        ("shims/tool", True),  # whatever it starts
+        ("tool", False),  # not in PATH
+        ("nothere", False),
+        ("./nothere", False),
+        ("a\0b/c", False),
+    ],
+)
+def test_a_command_is_there(home: Path, command: str, *, is_there: bool) -> None:
+    script(home / "tool", "#!/bin/sh")
+    script(home / "shims/tool", "#!/bin/sh")
+    assert is_found(command, str(home), "/usr/bin:/bin") == is_there
+
+
+def test_folders_of_others(tmp_path: Path) -> None:
+    team, temporary = tmp_path / "team", tmp_path / "tmp"
+    for folder in (team, temporary):
+        folder.mkdir()
+    temporary.chmod(0o1777)
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(team)
+    paths = [*map(str, (team, temporary, tmp_path / "file", tmp_path / "none", tmp_path / "link"))]
+    assert folders_of_others([*paths, "/usr/share", "a\0b"]) == {
+        str(team): PathInfo(is_folder=True),
+        str(tmp_path / "link"): PathInfo(is_folder=True, leads_to=str(team)),
+    }
 
 
 def test_npx_of_nvm(home: Path) -> None:

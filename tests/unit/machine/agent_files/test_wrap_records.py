@@ -100,6 +100,21 @@ def test_records_are_returned_oldest_first(kept: Path) -> None:
     assert records(kept) == many
 
 
+def test_the_programs_of_records_are_returned_of_sound_records_alone(kept: Path) -> None:
+    assert wrap_records.run_programs(kept) == frozenset()
+    mine = replace(ONE, run_program="/home/alice/venv/bin/mcpwrap")
+    save(kept, mine)
+    save(kept, OTHER)
+    (kept / "record-0009-x.json").write_text("{")
+    (kept / "record-0010-x.json").mkdir()
+    assert wrap_records.run_programs(kept) == {"/home/alice/venv/bin/mcpwrap"}
+    for left in kept.glob("record-00??-x.json"):
+        left.rmdir() if left.is_dir() else left.unlink()
+    assert records(kept) == [mine, OTHER]
+    text = (kept / "record-0002-config.toml.json").read_text()
+    assert "run_program" not in text  # an older version reads it
+
+
 def test_no_backup_is_overwritten(kept: Path) -> None:
     first, second = save(kept, ONE), save(kept, ONE)
     assert [first.name[:11], second.name[:11]] == ["backup-0001", "backup-0002"]
