@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
-from mcpwrap.as_web import approval_pages, event_stream, login, request_rules, responses
-from mcpwrap.as_web.approval_pages import behind_login
+from mcpwrap.as_web import event_stream, login, request_rules, responses
+from mcpwrap.as_web.pages import approval_pages, group_pages, rule_pages
+from mcpwrap.as_web.pages.behind_login import behind_login
 from mcpwrap.as_web.request_rules import WebRequestHead
 from mcpwrap.as_web.state import STATE, WebState
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -15,6 +16,7 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 MAX_BODY_BYTES = 16 * 1024
 _ANSWER_S = 45.0  # to read the form and to query the gate, which takes 30 at most
 _ID = "{id:[A-Za-z0-9_-]{1,64}}"
+_KEY = "{key:[0-9a-f]{16}}"
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -35,6 +37,12 @@ def build(state: WebState) -> web.Application:
             web.get("/events", behind_login(event_stream.stream, is_use=False), allow_head=False),
             web.get(f"/approval/{_ID}", behind_login(approval_pages.show_one, is_use=True)),
             web.post(f"/approval/{_ID}", behind_login(approval_pages.answer, is_use=True)),
+            web.get(f"/approval/{_ID}/rule", behind_login(rule_pages.show, is_use=True)),
+            web.post(f"/approval/{_ID}/rule", behind_login(rule_pages.describe, is_use=True)),
+            web.get("/rules", behind_login(rule_pages.show_rules, is_use=True)),
+            web.post(f"/rules/{_ID}", behind_login(rule_pages.revoke, is_use=True)),
+            web.get(f"/group/{_KEY}", behind_login(group_pages.show, is_use=True)),
+            web.post(f"/group/{_KEY}", behind_login(group_pages.answer, is_use=True)),
             web.get("/static/{name}", _static),
         ]
     )

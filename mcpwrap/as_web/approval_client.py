@@ -5,26 +5,51 @@ Each request has its own connection to the approval socket, in a thread; the fee
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
+from mcpwrap.core.approval.approval_rule import ApprovalRule
+from mcpwrap.core.approval.views.question_groups import (
+    Brief,
+    QuestionGroup,
+    brief,
+    columns,
+    grouped,
+)
 from mcpwrap.core.wire.approval_socket import DecideRequest, DoneReply, Pending
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import ApprovalConnection, Listing, QuestionDetails
+from mcpwrap.gate_client import group_answers
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
+from mcpwrap.gate_client.group_answers import PendingCall, members_of
 
 _AT_A_TIME = 8  # the gate limits the connections of each account, such as mcpwrap-web
 _RETRY_S = 1.0  # the gate restarts in less
+_MAX_BRIEFS = 256
+Columns = tuple[tuple[str, ...], list[tuple[str, ...]]]
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCall:
-    """Pending call: its entry in the list, and its details."""
+class Briefs:
+    """Arguments that tell the calls of a group apart, by document, so that each is read once."""
 
-    pending: Pending
-    seen: QuestionDetails
+    def __init__(self) -> None:
+        self._brief_by_document: dict[tuple[str, tuple[str, ...]], Brief] = {}
+
+    def of(self, gate: ApprovalConnection, pending: Sequence[Pending]) -> list[Brief]:
+        """Return those of each call; none of a call that is gone."""
+        new = [one for one in pending if _document_of(one) not in self._brief_by_document]
+        for call in members_of(gate, new):
+            known = brief(call.seen.question, call.pending.deciding)
+            self._brief_by_document[_document_of(call.pending)] = known
+        found = [self._brief_by_document.get(_document_of(one), ()) for one in pending]
+        while len(self._brief_by_document) > _MAX_BRIEFS:
+            del self._brief_by_document[next(iter(self._brief_by_document))]
+        return found
+
+
+def _document_of(one: Pending) -> tuple[str, tuple[str, ...]]:
+    return one.digest, one.deciding
 
 
 class ApprovalClient:
@@ -32,6 +57,7 @@ class ApprovalClient:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._briefs = Briefs()
         self._free_connections = asyncio.Semaphore(_AT_A_TIME)
 
     async def listing(self) -> Listing:
@@ -42,6 +68,20 @@ class ApprovalClient:
         """Return a pending call; None if it does not wait, or this person may not see it."""
         return await self._ask(lambda gate: _find_call(gate, id_, may_see))
 
+    async def group(self, key: str, may_see: Callable[[Pending], bool]) -> tuple[PendingCall, ...]:
+        """Return the calls of a group, oldest first; none if this person may see none."""
+        return await self._ask(lambda gate: _find_group(gate, key, may_see))
+
+    async def rows(self, group: QuestionGroup) -> Columns:
+        """Return the arguments that tell the calls of a group apart."""
+        return columns(await self._ask(lambda gate: self._briefs.of(gate, group.pending)))
+
+    async def decide_all(
+        self, decides: Sequence[DecideRequest], tell: Callable[[DecideRequest, str], None]
+    ) -> None:
+        """Send decisions one after the other, and report the outcome of each."""
+        await self._ask(lambda gate: group_answers.send(gate, decides, tell))
+
     async def login(self, user: str, password: bytes) -> DoneReply:
         """Have the gate verify the account's password."""
         return await self._ask(lambda gate: gate.login(user, password))
@@ -49,6 +89,14 @@ class ApprovalClient:
     async def decide(self, decide: DecideRequest) -> DoneReply:
         """Send an approval decision."""
         return await self._ask(lambda gate: gate.decide(decide))
+
+    async def saved_rules(self) -> list[ApprovalRule]:
+        """Return the approval rules of all agents."""
+        return await self._ask(ApprovalConnection.saved_rules)
+
+    async def revoke(self, id_: str) -> DoneReply:
+        """Remove an approval rule."""
+        return await self._ask(lambda gate: gate.revoke(id_))
 
     async def _ask(self, request: Callable[[ApprovalConnection], _T]) -> _T:
         def ask() -> _T:
@@ -100,6 +148,14 @@ def _find_call(
         if pending.id == id_ and may_see(pending):
             return PendingCall(pending, gate.show(id_))
     return None
+
+
+def _find_group(
+    gate: ApprovalConnection, key: str, may_see: Callable[[Pending], bool]
+) -> tuple[PendingCall, ...]:
+    groups = grouped(filter(may_see, gate.listing().pending))
+    found = next((group.pending for group in groups if group.key == key), ())
+    return tuple(members_of(gate, found))
 
 
 async def _readable(fd: int) -> None:

@@ -2,11 +2,18 @@
 
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from mcpwrap.core.approval.approval_rule import (
+    ANY,
+    MAX_REQUEST_BYTES,
+    RuleRequest,
+    TickedArgument,
+)
+from mcpwrap.core.approval.views.rule_offer import OfferedArgument
 from mcpwrap.core.wire.approval_socket import (
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
@@ -19,8 +26,11 @@ from mcpwrap.core.wire.approval_socket import (
 )
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_REPEATED = frozenset({Scope.MINUTES, Scope.SESSION})
 _USER = re.compile(r"[!-~]{1,64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+RULE_SPANS_S = (0, 3600, 8 * 3600, 30 * 86_400)
+PICK = "pick."  # before the id of a call, in the name of its field in a group
 Form = Mapping[str, str]
 _T = TypeVar("_T", Verdict, Scope)
 
@@ -69,13 +79,74 @@ def decide(form: Form, id_: str, user: str) -> DecideRequest:
         digest=form["digest"],
         verdict=verdict,
         scope=scope,
-        times=1 if scope == Scope.ONCE or verdict != Verdict.APPROVE else _times(form),
+        times=_times(form) if scope in _REPEATED and verdict is Verdict.APPROVE else 1,
         channel=Channel.WEB,
         proof=Proof.PASSWORD,
         user=user,
         password=_password(form),
+        rule=_rule(form) if scope is Scope.RULE and verdict is Verdict.APPROVE else "",
         reason=_reason(form),
     )
+
+
+def decide_group(form: Form, user: str) -> list[DecideRequest]:
+    """Return the decisions of a form of a group: one for each call that is ticked, once.
+
+    Raises:
+        FormError: a field is missing or invalid.
+    """
+    digest_by_id = {
+        name.removeprefix(PICK): value for name, value in form.items() if name.startswith(PICK)
+    }
+    if not digest_by_id:
+        raise FormError("tick at least one call")
+    if not all(map(ID.fullmatch, digest_by_id)):
+        raise FormError("the form names a call that cannot be")
+    return [
+        decide({**form, "digest": digest, "scope": Scope.ONCE}, id_, user)
+        for id_, digest in digest_by_id.items()
+    ]
+
+
+def rule_request(form: Form, offer: Sequence[OfferedArgument]) -> RuleRequest:
+    """Return the rule that a form describes. Arguments are named by their places in the offer.
+
+    Raises:
+        FormError: a field is invalid.
+    """
+    ticked = [
+        TickedArgument(one.name, form.get(f"glob.{place}", "").strip() or ANY)
+        for place, one in enumerate(offer)
+        if f"vary.{place}" in form
+    ]
+    span, times = form.get("for", "0"), form.get("calls", "").strip()
+    if span not in map(str, RULE_SPANS_S):
+        raise FormError("choose how long the rule is in force")
+    if times and not re.fullmatch(r"[0-9]{1,5}", times):
+        raise FormError("enter how many calls it is for, as a number, or leave it empty")
+    return RuleRequest(
+        ticked=tuple(ticked),
+        for_s=int(span),
+        times=int(times or 0),
+        in_session="session" in form,
+    )
+
+
+def _rule(form: Form) -> str:
+    """Return the rule that was shown in words, as it is sent to the gate."""
+    text = form.get("rule", "")
+    if len(text.encode()) > MAX_REQUEST_BYTES:
+        raise FormError("the rule is too long")
+    try:
+        request = msgspec.json.decode(text, type=RuleRequest)
+    except msgspec.MsgspecError as error:
+        raise FormError("the form has no valid rule") from error
+    return encoded_rule(request)
+
+
+def encoded_rule(request: RuleRequest) -> str:
+    """Return a rule as it is in the form that saves it, and as it is sent to the gate."""
+    return msgspec.json.encode(request).decode()
 
 
 def _one_of(kind: type[_T], text: str, problem: str) -> _T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 MAX_AGE_S = 8 * 3600.0
 MAX_IDLE_S = 30 * 60.0
+NOTICE_S = 20.0
 MAX_SESSIONS = 64  # of all accounts; the least recently used one is closed for a new one
 _TOKEN_BYTES = 32
 
@@ -25,6 +26,14 @@ class LoginSession:
     def is_over(self, now_s: float) -> bool:
         """Return whether the session has expired."""
         return now_s - self.begun_at_s >= MAX_AGE_S or now_s - self.used_at_s >= MAX_IDLE_S
+
+    def tell(self, notice: str, now_s: float) -> None:
+        """Set the result of a decision."""
+        self.notice, self.notice_at_s = notice, now_s
+
+    def fresh_notice(self, now_s: float) -> str:
+        """Return the result of the last decision, for a moment; "" after that."""
+        return self.notice if now_s - self.notice_at_s < NOTICE_S else ""
 
 
 class LoginSessions:

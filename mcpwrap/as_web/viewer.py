@@ -21,7 +21,11 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def sees(self, call: Pending) -> bool:
         """Return whether this account may read a call."""
-        return self.sees_all or call.agent_uid == self.uid
+        return self.sees_agent(call.agent_uid)
+
+    def sees_agent(self, agent_uid: int) -> bool:
+        """Return whether this account may read the calls and rules of an agent's account."""
+        return self.sees_all or agent_uid == self.uid
 
     def cut(self, listing: Listing) -> Listing:
         """Return the part of a listing that this account may read."""

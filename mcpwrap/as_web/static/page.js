@@ -37,6 +37,21 @@ function follow() {
   });
 }
 
+// A preview comes within 2 s of its call, or never: a page that was opened before that waits for it.
+// Nothing else of the page changes, so that an answer is to what was read.
+function awaitPreview(preview) {
+  const source = new EventSource(preview.dataset.live);
+  source.addEventListener("changed", async () => {
+    const answer = await fetch(location.pathname);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("preview");
+    if (!fresh?.dataset.has || source.readyState === EventSource.CLOSED) return;
+    source.close();
+    preview.replaceChildren(...fresh.childNodes);
+  });
+  setTimeout(() => source.close(), 5000);
+}
+
 function count() {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const left = Math.round((Date.parse(time.dateTime) - Date.now()) / 1000);
@@ -59,22 +74,45 @@ function answer(verdict) {
   document.getElementById("password").focus();
 }
 
+// On the page of a group: all calls that it shows, or none of them.
+const ticks = () => Array.from(document.querySelectorAll("#group input[type=checkbox]"));
+function tick(is) {
+  for (const box of ticks()) box.checked = is;
+  tell();
+}
+
+function tell() {
+  const progress = document.getElementById("progress");
+  if (progress) progress.textContent = `${ticks().filter((box) => box.checked).length} of ${ticks().length} calls are ticked`;
+}
+
 const KEYS = {
   j: () => move(1),
   k: () => move(-1),
+  g: () => document.querySelector(".together")?.focus(),
   a: () => answer("approve"),
   d: () => answer("deny"),
+  A: () => tick(true),
+  N: () => tick(false),
   u: () => { if (!calls) location.assign("/"); },
 };
 
 document.addEventListener("keydown", (event) => {
-  const isText = event.target.matches?.("input:not([type=radio]), textarea, select");
+  const isText = event.target.matches?.("input:not([type=radio], [type=checkbox]), textarea, select");
   if (isText && event.key === "Escape") event.target.blur();
   if (isText || event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
   event.preventDefault();
   KEYS[event.key]();
 });
 
+document.getElementById("group")?.addEventListener("change", tell);
+document.getElementById("group")?.addEventListener("submit", () => {
+  const count = ticks().filter((box) => box.checked).length;
+  document.getElementById("progress").textContent = `Sending ${count} answers, one after the other`;
+});
+tell();
 if (calls) follow();
+const preview = document.getElementById("preview");
+if (preview && !preview.dataset.has) awaitPreview(preview);
 count();
 setInterval(count, 1000);

@@ -12,7 +12,10 @@ from tests.system.bed.session import Session
 
 PAGE = "http://127.0.0.1:52080"
 DRIVER = f"{BED_AT}/tests/system/guest/chromium.py"
+PHONE = f"{BED_AT}/tests/system/guest/phone.py"
 ARGUMENTS = "--headless=new --disable-gpu --disable-dev-shm-usage --hide-scrollbars"
+COMMAND = f"/opt/browser/bin/python -BP {DRIVER} {pace.WAIT_S} {ARGUMENTS}"
+WIDTH = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
 class Browser:
@@ -60,12 +63,16 @@ class Browser:
     def log_in(self, user: str, password: str) -> None:
         """Log in by keyboard only: the first field has the focus."""
         self.open("/login")
+        self.log_in_here(user, password)
+
+    def log_in_here(self, user: str, password: str) -> None:
+        """Fill in the login that is shown, and wait for what follows."""
         self.run("await_focus('user')")
         self.press(user)
         self.run("press(Keys.TAB)")
         self.run("await_focus('password')")
         self.press(password + "\n")
-        self.run("wait(lambda: not driver.current_url.endswith('/login'))")
+        self.run("wait(lambda: '/login' not in driver.current_url)")
 
     def cookie(self) -> str:
         """Return the session's cookie, as a thief would have it."""
@@ -80,6 +87,11 @@ class Browser:
         code += "driver.execute_cdp_cmd('Emulation.setEmulatedMedia', media)"
         self.run(code, metrics=metrics, media=scheme_, touch=is_phone)
 
+    @property
+    def fits(self) -> bool:
+        """Whether the page needs no horizontal scrolling at the present size."""
+        return bool(self.run(f"result = driver.execute_script('return {WIDTH}')"))
+
     def screenshot(self, path: Path) -> None:
         """Write the screen to a file on the host."""
         path.write_bytes(base64.b64decode(self.run("result = driver.get_screenshot_as_base64()")))
@@ -88,6 +100,15 @@ class Browser:
 @contextmanager
 def browser(machine: Machine, user: str) -> Iterator[Browser]:
     """Start a browser as this account."""
-    command = f"exec /opt/browser/bin/python -BP {DRIVER} {pace.WAIT_S} {ARGUMENTS}"
-    with machine.session("", user=user, command=command) as session:
+    with machine.session("", user=user, command=f"exec {COMMAND}") as session:
         yield Browser(session)
+
+
+@contextmanager
+def phone(machine: Machine, user: str) -> Iterator[Browser]:
+    """Start a browser on a phone, which has only the page's port, by an SSH login as `user`."""
+    command = f"exec /usr/bin/python3 -BP {PHONE} {user} {COMMAND}"
+    with machine.session("", user="root", command=command) as session:
+        window = Browser(session)
+        window.looks(width=360, height=740, scheme="light", is_phone=True)
+        yield window

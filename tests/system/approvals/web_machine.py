@@ -19,6 +19,12 @@ rules:
     action: allow_with_approval
     message: Rows are changed for good.
 """
+PREVIEW = """
+[mcp_servers.sqlite.mcpwrap.previews.write_query]
+tool = "read_query"
+arguments = { query = "query" }
+count = "query"
+"""
 
 
 @contextmanager
@@ -30,14 +36,19 @@ def asking_machine(suite: str) -> Iterator[Machine]:
             "useradd -m -s /bin/bash -G mcpwrap-approvers carol"
         )
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
-        machine.configure(SQLITE_SERVER + a_server(PAGE_SERVER))
-        machine.apply()
+        configure(machine)
         for name in ("alice", "bob", "carol"):
             machine.as_root(f"mcpwrap approvals passwd --stdin {name}", stdin=f"{PASSWORD}\n")
         machine.as_root("systemctl reload mcpwrap-gate; systemctl enable --now mcpwrap-web.socket")
         with agent(machine) as session:
             call(session, "create_table", "CREATE TABLE t (id INTEGER, name TEXT)")
         yield machine
+
+
+def configure(machine: Machine, before: str = "") -> None:
+    """Apply its configuration, after these lines."""
+    machine.configure(before + SQLITE_SERVER + PREVIEW + a_server(PAGE_SERVER))
+    machine.apply()
 
 
 @contextmanager

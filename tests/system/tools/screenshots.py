@@ -12,6 +12,7 @@ from tests.system.bed import roots
 SUITE = "bookworm"
 FOLDER = Path(__file__).resolve().parents[3] / "docs/screenshots"
 LAST = "DELETE FROM t WHERE id = 6"
+MANY = 25
 NOW = "DELETE FROM t WHERE id = 7 OR name LIKE 'n%'"
 
 
@@ -37,8 +38,24 @@ def main() -> None:
             window.screenshot(FOLDER / f"{scheme}-desktop.png")
             window.looks(width=390, height=844, scheme=scheme, is_phone=True)
             window.screenshot(FOLDER / f"{scheme}-phone.png")
+        for number in range(MANY):
+            ask(session, "write_query", f"INSERT INTO t VALUES ({number}, 'n')")
+        window.open("/")
+        window.sees(f"{MANY} calls of write_query on sqlite")
+        _many(window, "list")
+        window.press("g\n")
+        window.is_at("/group/")
+        _many(window, "group")
     for path in sorted(FOLDER.iterdir()):
         print(path.relative_to(FOLDER.parents[1]))
+
+
+def _many(window: Browser, page: str) -> None:
+    """Show calls of one kind on a phone and on a desk."""
+    window.looks(width=360, height=800, scheme="light", is_phone=True)
+    window.screenshot(FOLDER / f"many-{page}-phone.png")
+    window.looks(width=1280, height=1600, scheme="light", is_phone=False)
+    window.screenshot(FOLDER / f"many-{page}-desktop.png")
 
 
 def _read_the_first(window: Browser) -> None:

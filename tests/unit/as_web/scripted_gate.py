@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from mcpwrap.core.approval import document as approval_document
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import (
@@ -17,14 +20,15 @@ from mcpwrap.core.wire.approval_socket import (
     DocumentReply,
     DoneReply,
     EndOfList,
+    FromApprover,
     ListRequest,
     LoginRequest,
     Paused,
     Pending,
-    PinsRequest,
     RefusedReply,
-    ResetPinsRequest,
-    RulesRequest,
+    RevokeRequest,
+    SavedRulesReply,
+    SavedRulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -58,8 +62,13 @@ class ScriptedGate:
         self.path = str(folder / "approve.sock")
         self.waiting: dict[str, Question] = {}
         self.before: Question | None = None
+        self.rules: list[ApprovalRule] = []
+        self.deciding: tuple[str, ...] = ()
+        self.exact: tuple[str, ...] = ()
         self.paused: tuple[Paused, ...] = ()
         self.refusal: RefusedReply | None = None  # for the next logins and decisions
+        self.refuse_after = -1  # after so many decisions the next ones get `later`
+        self.later: RefusedReply | None = None
         self.decided: list[DecideRequest] = []
         self.logins: list[LoginRequest] = []
         self.is_watched = threading.Event()
@@ -125,16 +134,35 @@ class ScriptedGate:
                     case LoginRequest() as login:
                         self.logins.append(login)
                         connection.send(encode(self._verdict_on(login.password)))
-                    case PinsRequest() | RulesRequest() | ResetPinsRequest():
-                        raise AssertionError("the page has no use for it")
                     case DecideRequest() as decide:
                         connection.send(encode(self._decide(decide)))
+                    case other:
+                        self._serve_rules(connection, other)
+
+    def _serve_rules(self, connection: socket.socket, asked: FromApprover) -> None:
+        if isinstance(asked, RevokeRequest):
+            connection.send(encode(self._revoke(asked.id)))
+            return
+        assert isinstance(asked, SavedRulesRequest)
+        fd = memfd.sealed("rules", msgspec.json.encode(self.rules))
+        fd_passing.send(connection, encode(SavedRulesReply()), [fd])
+        os.close(fd)
+
+    def _revoke(self, id_: str) -> ToApprover:
+        if self.refusal:
+            return self.refusal
+        self.rules = [rule for rule in self.rules if rule.id != id_]
+        return DoneReply(text=f"rule {id_} is revoked")
 
     def _verdict_on(self, password: bytes) -> ToApprover:
         wrong = RefusedReply(code="proof", why="that is not the password")
         return self.refusal or (DoneReply(text="logged in") if password == PASSWORD else wrong)
 
     def _decide(self, decide: DecideRequest) -> ToApprover:
+        if self.later and len(self.decided) == self.refuse_after:
+            return self.later
+        if decide.id not in self.waiting:
+            return RefusedReply(code="gone", why="no such call waits")
         verdict = self._verdict_on(decide.password)
         if isinstance(verdict, DoneReply):
             if decide.digest != self.digest_of(decide.id):
@@ -158,6 +186,7 @@ class ScriptedGate:
             agent_uid=asked.agent_uid, server=asked.server, session="s-1", method=asked.method,
             target=asked.target, rule="ask-before-delete", message=self._message,
             asked_at=1.79e9, expires_at=self._expires_at, times=1, waiting=1, may="proof",
+            asking=("ask-before-delete",), deciding=self.deciding, exact=self.exact,
         )  # fmt: skip
 
     def _show(self, connection: socket.socket, id_: str) -> None:

@@ -207,8 +207,8 @@ def test_what_differs_from_the_last_approved_is_shown(
     assert "No call of this tool has been approved yet" in logged_in.get("/approval/A1").said
     gate.before = question({"query": "DELETE FROM users WHERE id = 6"})
     text = logged_in.get("/approval/A1").text
-    assert '<span class="minus">-   &#34;query&#34;: &#34;DELETE FROM users WHERE id = 6' in text
-    assert '<span class="plus">+   &#34;query&#34;: &#34;DELETE FROM users WHERE id = 7' in text
+    assert '<span class="minus">- query: &#34;DELETE FROM users WHERE id = 6' in text
+    assert '<span class="plus">+ query: &#34;DELETE FROM users WHERE id = 7' in text
     gate.before = DELETE
     assert "The arguments are the same" in logged_in.get("/approval/A1").said
     gate.before = question({"rows": list(range(MAX_COMPARED_LINES))})

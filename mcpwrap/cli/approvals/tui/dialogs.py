@@ -3,6 +3,7 @@
 import os
 from typing import ClassVar
 
+import msgspec
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,7 +13,8 @@ from textual.widgets import Input, Static
 
 from mcpwrap.cli.approvals.answer import OperatorDecision, with_password, with_polkit
 from mcpwrap.cli.approvals.text import agent, cell, tool_of
-from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
+from mcpwrap.cli.approvals.tui.question_pane import DisplayedGroup, DisplayedQuestion
+from mcpwrap.cli.approvals.tui.rule_screen import wanted_rule
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Scope, Verdict
 
@@ -78,7 +80,43 @@ async def decided(
         return None
     answer = OperatorDecision(verdict, scope, reason=reason)
     decide = answer.decide(pending.id, shown.seen.digest, Channel.TERMINAL)
-    return await _proven(app, decide, f"{verb}  {what}") if pending.may == "proof" else decide
+    if scope is Scope.RULE:
+        rule = await wanted_rule(app, shown)
+        if rule is None:
+            return None
+        decide = msgspec.structs.replace(decide, rule=rule)
+    may = pending.may_save if decide.scope is Scope.RULE else pending.may
+    return await _proven(app, decide, f"{verb}  {what}") if may == "proof" else decide
+
+
+async def decided_all(
+    app: App[None], shown: DisplayedGroup, verdict: Verdict
+) -> list[DecideRequest] | None:
+    """Ask for the reason, and one password for all, of shown calls; None after Escape.
+
+    Raises:
+        UsageError: the reason or the password cannot be sent.
+    """
+    first = shown.members[0]
+    question = first.seen.question
+    verb = f"{_VERBS[verdict]} all {len(shown.members)}"
+    what = f"{verb}  {cell(question.server)}: {cell(tool_of(question))}"
+    prompt = _REASON_FOR_AUDIT if verdict is Verdict.APPROVE else _REASON
+    reason = await app.push_screen_wait(PromptScreen(what, prompt))
+    if reason is None:
+        return None
+    answer = OperatorDecision(verdict, reason=reason)
+    decides = [
+        answer.decide(one.pending.id, one.seen.digest, Channel.TERMINAL) for one in shown.members
+    ]
+    if first.pending.may != "proof":
+        return decides
+    user = agent(os.getuid())
+    prompt = f"Approval password of {one_line(user)}, once for all of them."
+    password = await app.push_screen_wait(PromptScreen(what, prompt, is_hidden=True))
+    if password is None:
+        return None
+    return [with_password(decide, user, password) for decide in decides]
 
 
 def _verb(verdict: Verdict, *, is_on_definitions: bool) -> str:

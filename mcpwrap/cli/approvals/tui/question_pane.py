@@ -9,10 +9,12 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import RichLog
 
-from mcpwrap.cli.approvals.text import PageLine, folded, page
+from mcpwrap.cli.approvals.group_text import group_page
+from mcpwrap.cli.approvals.text import PageLine, folded, page_of_pane
 from mcpwrap.core.pins import pin_question
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.gate_client.approvals import QuestionDetails
+from mcpwrap.gate_client.group_answers import PendingCall
 
 
 class DisplayedQuestion(Struct, frozen=True):
@@ -25,6 +27,12 @@ class DisplayedQuestion(Struct, frozen=True):
     def is_on_definitions(self) -> bool:
         """Return whether it is on definitions that are held back, and not on a request."""
         return self.seen.question.method == pin_question.METHOD
+
+
+class DisplayedGroup(Struct, frozen=True):
+    """Calls of one kind on the screen. One answer is to all of them, and to none that comes."""
+
+    members: tuple[PendingCall, ...]
 
 
 class QuestionPane(RichLog):
@@ -40,7 +48,7 @@ class QuestionPane(RichLog):
 
     def __init__(self, pause_s: float) -> None:
         super().__init__(id="question", wrap=False, auto_scroll=False, min_width=1)
-        self.shown: DisplayedQuestion | None = None
+        self.shown: DisplayedQuestion | DisplayedGroup | None = None
         self._pause_s = pause_s
         self._lines: list[PageLine] = []
         self._timer: Timer | None = None
@@ -49,16 +57,46 @@ class QuestionPane(RichLog):
     @property
     def answerable(self) -> DisplayedQuestion | None:
         """Return the question that can be answered now, or None."""
-        return self.shown if self._is_ready else None
+        is_one = self._is_ready and isinstance(self.shown, DisplayedQuestion)
+        return self.shown if is_one else None  # type: ignore[return-value]
+
+    @property
+    def answerable_group(self) -> DisplayedGroup | None:
+        """Return the group that can be answered now, or None."""
+        is_group = self._is_ready and self.is_group
+        return self.shown if is_group else None  # type: ignore[return-value]
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether a group is shown."""
+        return isinstance(self.shown, DisplayedGroup)
 
     @property
     def is_on_definitions(self) -> bool:
         """Return whether the question is on definitions that are held back."""
-        return self.shown is not None and self.shown.is_on_definitions
+        return isinstance(self.shown, DisplayedQuestion) and self.shown.is_on_definitions
 
     def show_question(self, shown: DisplayedQuestion) -> None:
         """Show a question, which can be answered after the pause."""
-        self._replace(page(shown.pending, shown.seen))
+        self._replace(page_of_pane(shown.pending, shown.seen))
+        self._wait(shown)
+
+    def show_group(self, shown: DisplayedGroup, left_out: int) -> None:
+        """Show calls of one kind, which can be answered together after the pause.
+
+        `left_out` is the number of those that are too long to be read together.
+        """
+        lines = group_page(shown.members)
+        if left_out:
+            what = f"{left_out} more are too long for this page: Enter lists each by itself."
+            lines.append(PageLine(what, "yellow"))
+        before = self.scroll_offset.y if self.is_group else 0
+        self._replace(lines)
+        if before:
+            self.scroll_to(y=before, animate=False)
+        self._wait(shown)
+
+    def _wait(self, shown: DisplayedQuestion | DisplayedGroup) -> None:
         self.shown = shown
         self.border_subtitle = "new: keys answer in a moment"
         self._timer = self.set_timer(self._pause_s, self._get_ready)

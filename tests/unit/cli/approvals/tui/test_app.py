@@ -1,15 +1,9 @@
 """Terminal view of approvals, driven by keys, with a scripted gate."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import Input, Static
 
 from mcpwrap.cli.approvals.text import ON
-from mcpwrap.cli.approvals.tui.app import ApprovalsView
-from mcpwrap.cli.approvals.tui.question_pane import QuestionPane
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.pins.pin_question import held_changes
 from mcpwrap.core.pins.pins_report import PinsReport
@@ -23,7 +17,7 @@ from mcpwrap.core.wire.approval_socket import (
     Scope,
     Verdict,
 )
-from tests.shared import pace
+from tests.unit.cli.approvals.tui.driver import Driver, drive
 from tests.unit.cli.scripted_gate import ScriptedGate, question
 from tests.unit.core.pins.pin_book import PinBook, tool_definition
 
@@ -31,62 +25,12 @@ DELETE = question(query="DELETE FROM t")
 DROP = question(query="DROP TABLE t")
 
 
-class Driver:
-    """Driver of the view: sends keys, and reads the screen."""
-
-    def __init__(self, app: ApprovalsView, pilot: Pilot[None]) -> None:
-        self.app = app
-        self.press = pilot.press
-        self._pilot = pilot
-
-    @property
-    def pane(self) -> QuestionPane:
-        return self.app.screen_stack[0].query_one(QuestionPane)
-
-    @property
-    def page(self) -> str:
-        return "\n".join(strip.text.rstrip() for strip in self.pane.lines)
-
-    @property
-    def rows(self) -> list[str]:
-        table: DataTable[object] = self.app.screen_stack[0].query_one("#list", DataTable)
-        return [str(table.get_row_at(n)[0]) for n in range(table.row_count)]
-
-    @property
-    def state(self) -> str:
-        return str(self.app.screen_stack[0].query_one("#state", Static).render())
-
-    @property
-    def said(self) -> list[str]:
-        return [one.message for one in self.app._notifications]
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until the view has processed the gate's packets."""
-        async with asyncio.timeout(pace.WAIT_S):
-            while not holds():
-                await self._pilot.pause(0.01)
-
-    async def answerable(self, text: str) -> None:
-        await self.until(lambda: text in self.page and self.pane.answerable)
-
-
-def drive(story: Callable[[Driver], Awaitable[None]], pause_s: float = 0.01) -> None:
-    async def play() -> None:
-        app = ApprovalsView(pause_s)
-        async with app.run_test(size=(100, 40), notifications=True) as pilot:
-            driver = Driver(app, pilot)
-            await driver.until(lambda: app.query("#list") and app.query(QuestionPane))
-            await story(driver)
-
-    asyncio.run(play())
-
-
 def test_a_question_appears_without_a_key_and_is_approved_by_one(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         await view.until(gate.watched.is_set)
         assert "Nothing waits for approval." in view.page
         gate.put("7f3a", DELETE)
-        await view.answerable('"query": "DELETE FROM t"')
+        await view.answerable('query: "DELETE FROM t"')
         assert (view.rows, view.state) == (["7f3a"], "1 wait for approval")
         await view.press("a")
         await view.until(lambda: gate.decided)
@@ -154,6 +98,18 @@ def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) 
     ]
 
 
+def test_arguments_are_before_the_details_for_a_low_terminal(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        await view.answerable("DELETE")
+        lines = view.page.splitlines()
+        assert [lines[n].split()[0] for n in range(5)] == ["id", "agent", "server", "tool", "rule"]
+        assert view.page.index('query: "DELETE FROM t"') < view.page.index("asked  ")
+        assert digest(document(DELETE)) in view.page
+
+    drive(story)
+
+
 def test_a_key_answers_what_is_shown_and_not_what_takes_its_place(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.put("7f3a", DELETE)
@@ -170,11 +126,11 @@ def test_a_key_answers_what_is_shown_and_not_what_takes_its_place(gate: Scripted
 def test_the_list_grows_and_what_is_read_stays(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.put("7f3a", DELETE)
-        gate.put("81b0", DROP)
+        gate.put("81b0", DROP, rule="no-drop")
         await view.answerable("DELETE")
         await view.press("down")
         await view.answerable("DROP")
-        gate.put("9000", DELETE)
+        gate.put("9000", DELETE, rule="third")
         await view.until(lambda: view.rows == ["7f3a", "81b0", "9000"])
         gate.take("7f3a")
         await view.until(lambda: view.rows == ["81b0", "9000"])

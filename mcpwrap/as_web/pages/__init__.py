@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-web: handlers of the pages behind the login."""

@@ -1,0 +1,1 @@
+"""PURE: texts for approvers: arguments, diffs, previews, groups, the offer of a rule."""

@@ -1,0 +1,70 @@
+"""Approval saved as a rule in the terminal view: ticked, read in words, saved by Enter."""
+
+import msgspec
+from msgspec.structs import replace
+from textual.widgets import Button, Checkbox, Input
+
+from mcpwrap.cli.approvals.tui.rule_screen import RuleScreen, WordsScreen
+from mcpwrap.core.approval.approval_rule import RuleRequest, TickedArgument
+from mcpwrap.core.wire.approval_socket import Scope, Verdict
+from tests.unit.cli.approvals.tui.driver import Driver, drive
+from tests.unit.cli.scripted_gate import ScriptedGate, question
+
+CALL = replace(question(path="/notes/a.md", n=1), definition="")
+
+
+async def opened(view: Driver) -> RuleScreen:
+    await view.answerable("/notes/a.md")
+    await view.press("r")
+    await view.until(lambda: isinstance(view.app.screen, RuleScreen))
+    await view.until(lambda: view.app.screen.query(Button))
+    assert isinstance(view.app.screen, RuleScreen)
+    return view.app.screen
+
+
+def test_a_rule_is_ticked_read_and_saved(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", CALL)
+        screen = await opened(view)
+        boxes, inputs = list(screen.query(Checkbox)), list(screen.query(Input))
+        assert [one.value for one in inputs] == ["*", "/notes/*", "8h", ""]
+        boxes[1].value = True
+        inputs[3].value = "20"
+        inputs[3].focus()
+        await view.press("enter")
+        await view.until(lambda: isinstance(view.app.screen, WordsScreen))
+        assert gate.decided == []
+        await view.press("enter")
+        await view.until(lambda: gate.decided)
+
+    drive(story)
+    (one,) = gate.decided
+    assert (one.verdict, one.scope) == (Verdict.APPROVE, Scope.RULE)
+    assert msgspec.json.decode(one.rule, type=RuleRequest) == RuleRequest(
+        ticked=(TickedArgument("path", "/notes/*"),), for_s=8 * 3600, times=20
+    )
+
+
+def test_what_cannot_be_saved_says_why_and_escape_decides_nothing(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", CALL)
+        screen = await opened(view)
+        inputs = list(screen.query(Input))
+        for field, wrong in ((2, "soon"), (3, "0"), (3, "x")):
+            before = inputs[field].value
+            inputs[field].value = wrong
+            inputs[field].focus()
+            await view.press("enter")
+            await view.until(lambda: "E-APPROVAL-BOUND" in str(screen._problem.render()))
+            assert view.app.screen is screen
+            inputs[field].value = before
+        await view.press("enter")
+        await view.until(lambda: isinstance(view.app.screen, WordsScreen))
+        await view.press("escape")
+        await view.until(lambda: len(view.app.screen_stack) == 1)
+        await opened(view)
+        await view.press("escape")
+        await view.until(lambda: len(view.app.screen_stack) == 1)
+
+    drive(story)
+    assert gate.decided == []
