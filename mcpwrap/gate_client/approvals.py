@@ -7,7 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpwrap.core.approval import document
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.document import Question
+from mcpwrap.core.approval.views.preview import Preview
+from mcpwrap.core.approval.views.preview import decode as decode_preview
 from mcpwrap.core.pins import pins_report
 from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.policy import rules
@@ -28,8 +31,11 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RevokeRequest,
     RulesReply,
     RulesRequest,
+    SavedRulesReply,
+    SavedRulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -56,6 +62,7 @@ class QuestionDetails(msgspec.Struct, frozen=True):
     size: int
     question: Question
     before: Question | None  # the last approved question of that tool
+    preview: Preview | None = None
 
 
 class ApprovalRefusedError(McpwrapError):
@@ -92,6 +99,10 @@ _FIX_BY_NAME = {  # of refusals that have a name of their own
     "E-PINS-DAMAGED": "restore the file; `sudo mcpwrap tools reset NAME` begins without one",
     "E-PINS-FINDING": "read what was found; `mcpwrap tools accept NAME --finding` accepts it",
     "E-PINS-OPTION": "repeat the command without `--for`, `--session`, `--times`, `--stop-server`",
+    "E-APPROVAL-RULE": "repeat the command without that, or approve this request alone",
+    "E-APPROVAL-RULE-LIMIT": "`mcpwrap approvals rules` lists them; revoke some",
+    "E-APPROVAL-RULE-NOT-STORED": "`journalctl -u mcpwrap-gate` shows why; then repeat the command",
+    "E-APPROVAL-NO-RULE": "`mcpwrap approvals rules` lists the rules",
     "E-SESSION-POLICY": "an administrator corrects the policy and reloads the gate",
     "E-POLICY-FILE-MISSING": "an administrator restores the file, or runs `mcpwrap apply`",
     "E-PINS-NOT-WRITTEN": "`journalctl -u mcpwrap-gate` shows why; then repeat the command",
@@ -163,7 +174,7 @@ class ApprovalConnection:
         packet, texts = self._receive_texts()
         match packet:
             case DocumentReply(digest=digest) if texts and document.digest(texts[0]) == digest:
-                return _seen(digest, texts)
+                return _seen(packet, texts)
             case RefusedReply() as refused:
                 raise ApprovalRefusedError(refused)
             case _:
@@ -192,6 +203,22 @@ class ApprovalConnection:
                 raise ApprovalRefusedError(refused)
             case _:
                 raise _another_version()
+
+    def saved_rules(self) -> list[ApprovalRule]:
+        """Return the approval rules of the agents that the account may see, oldest first."""
+        self._send(SavedRulesRequest())
+        packet, texts = self._receive_texts()
+        match packet:
+            case SavedRulesReply() if texts:
+                return _approval_rules(texts[0])
+            case RefusedReply() as refused:
+                raise ApprovalRefusedError(refused)
+            case _:
+                raise _another_version()
+
+    def revoke(self, id_: str) -> DoneReply:
+        """Remove an approval rule."""
+        return self._ask(RevokeRequest(id_))
 
     def reset_pins(self, server: str) -> DoneReply:
         """Begin the pins of a server anew, as root."""
@@ -251,12 +278,15 @@ class ApprovalConnection:
             raise _another_version() from error
 
 
-def _seen(digest: str, texts: list[bytes]) -> QuestionDetails:
+def _seen(reply: DocumentReply, texts: list[bytes]) -> QuestionDetails:
+    shown, *others = texts
     try:
-        question, *before = [document.read(text) for text in texts]
+        preview = decode_preview(others.pop(0)) if reply.has_preview and others else None
+        question, *before = [document.read(text) for text in (shown, *others)]
     except ValueError as error:  # msgspec's are too
         raise _another_version() from error
-    return QuestionDetails(digest, len(texts[0]), question, before[0] if before else None)
+    last = before[0] if before else None
+    return QuestionDetails(reply.digest, len(shown), question, last, preview)
 
 
 def _report(text: bytes) -> PinsReport:
@@ -269,6 +299,13 @@ def _report(text: bytes) -> PinsReport:
 def _policy(text: bytes) -> Policy:
     try:
         return rules.decode(text)
+    except msgspec.MsgspecError as error:
+        raise _another_version() from error
+
+
+def _approval_rules(text: bytes) -> list[ApprovalRule]:
+    try:
+        return msgspec.json.decode(text, type=list[ApprovalRule])
     except msgspec.MsgspecError as error:
         raise _another_version() from error
 

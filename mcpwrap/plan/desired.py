@@ -266,6 +266,7 @@ def _admission(
         sessions=server.limits.sessions,
         executes=isinstance(server.runs, Python),
         workspaces=tuple(one.path for one in server.workspace if one.is_writable),
+        previews=dict(server.previews),
     )
 
 

@@ -4,17 +4,22 @@ import os
 import secrets
 import time
 
+from msgspec.structs import replace
+
 from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor
 from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.approvals.reachable import ReachableApprovers, no_approver
 from mcpwrap.as_gate.approvals.requests import ApproverRequestHandler
+from mcpwrap.as_gate.approvals.saved_rules import SavedRules
 from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     AnsweredInClient,
     ApprovalQuery,
     ApprovalResponse,
     PageRequest,
+    PreviewRead,
+    ToolRulesRequest,
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets import ChannelError
@@ -22,7 +27,9 @@ from mcpwrap.as_gate.pins.keeper import PinsKeeper
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.core.approval.approval_rule import FixedArguments, passed_by
 from mcpwrap.core.approval.approved_calls import VALID_FOR_S, ApprovedCall, ApprovedCalls
+from mcpwrap.core.approval.client_forms import ClientForms, ClientIdentity, FormAnswer
 from mcpwrap.core.approval.entry import (
     AlreadyApproved,
     ApprovalNotice,
@@ -35,6 +42,9 @@ from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.gate import ports
 from mcpwrap.core.pins.pin_question import METHOD
 from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Verdict
+from mcpwrap.core.wire.server_files import AccessList
+from mcpwrap.session.approvals import client_forms_file
+from mcpwrap.session.approvals.client_forms_file import ClientFormsFile
 
 _ID_BYTES = 4
 
@@ -56,7 +66,13 @@ class ApprovalBroker:
         self._book = ApprovalQueue(lambda: secrets.token_hex(_ID_BYTES))
         self._approved_calls = ApprovedCalls()
         self._documents = Documents()
-        self.deciding = DecisionExecutor(people, self._book, self._documents, audit, pins)
+        self._rules = SavedRules(audit)
+        self._forms_by_uid = {
+            uid: ClientFormsFile(path) for uid, path in client_forms_file.gate_paths()
+        }
+        self.deciding = DecisionExecutor(
+            people, self._book, self._documents, (audit, self._rules), pins
+        )
         self.deciding.tell = self._send_notices
         self.answering = ApproverRequestHandler(self.deciding, policies)
         self._reachable = ReachableApprovers(self.deciding)
@@ -73,19 +89,33 @@ class ApprovalBroker:
         match packet:
             case PageRequest():
                 self._documents.pages.hand_out(child.pid, child.channel)
+            case ToolRulesRequest(method, target):
+                found = self._rules.of_tool(child, method, target)
+                approval_packets.send_rules(child.channel, found)
             case ApprovalQuery():
                 self._ask(child, packet, now_s)
             case Withdrawn(hold, will_resume):
                 self._book.withdraw(child.pid, hold, will_resume=will_resume)
                 self._changed()
-            case AnsweredInClient(hold, approves):
-                self._answer_in_client(child, hold, now_s, approves=approves)
+            case PreviewRead(hold):
+                asked = self._book.asked_by(child.pid, hold)
+                self._documents.keep_preview(child.pid, asked.id if asked else None)
+                self._changed()
+            case AnsweredInClient(hold, answer, client):
+                self._take_form_answer(child, hold, (answer, client), now_s)
+
+    def forms_of(self, uid: int) -> ClientForms:
+        """Return what is known of the forms of an account's clients. It opens no file."""
+        of_account = self._forms_by_uid.get(uid)
+        return of_account.known if of_account else ClientForms()
 
     def is_over(self, child: Child) -> None:
         """Remove the questions of a session that has ended."""
         self._documents.pages.drop(child.pid)
         self._book.is_over(child.pid)
-        self._approved_calls.is_over(child.entry.session if child.entry else "")
+        session = child.entry.session if child.entry else ""
+        self._approved_calls.is_over(session)
+        self._rules.is_over(session)
         self._changed()
 
     def void(self) -> None:
@@ -94,8 +124,13 @@ class ApprovalBroker:
         self._send_notices(self._book.void())
         self._changed()
 
+    def follow(self, admissions: AccessList) -> None:
+        """Keep the approval rules of the servers in the access list."""
+        self._rules.keep_only(admissions.by_server)
+
     def catch_up(self, now_s: float) -> None:
-        """Expire questions, and send changes to approvers."""
+        """Expire questions and rules, and send changes to approvers."""
+        self._rules.catch_up(now_s)
         waiting = len(self._book.entries())
         self._send_notices(self._book.expire(now_s))
         if len(self._book.entries()) < waiting:  # also if only suspended requests expired
@@ -122,11 +157,12 @@ class ApprovalBroker:
             message=packet.message,
             expires_s=min(packet.expires_s, self._expires_s(child.server)),
             asked_at=round(time.time(), 3),
+            asking=packet.asking.rules,
+            fixed=FixedArguments(packet.asking.deciding, packet.asking.exact),
         )
-        if call := self._use_outer_approval(child, packet, now_s):
+        if passed := self._passed(child, packet, now_s):
             os.close(fd)
-            response = ApprovalResponse("Y", call.id, call.by, packet.outer)
-            approval_packets.answer(child.channel, response)
+            approval_packets.answer(child.channel, passed)
             return
         if packet.method == METHOD:
             result: AskResult = QuestionRejected("the method's name is that of another question")
@@ -144,15 +180,27 @@ class ApprovalBroker:
             approval_packets.send_outcome(child.verdicts, None)
         self._changed()
 
+    def _passed(self, child: Child, packet: ApprovalQuery, now_s: float) -> ApprovalResponse | None:
+        """Return the answer to a request that passes without a question; None if it does not.
+
+        A rule for a hub's call is not one for the member's, whose own rules may ask about it.
+        """
+        if call := self._use_outer_approval(child, packet, now_s):
+            return ApprovalResponse("Y", call.id, call.by, packet.outer)
+        if not packet.saved:
+            return None
+        rule = self._rules.use(child, packet.saved, packet.method, packet.target)
+        return ApprovalResponse("Y", rule.id, passed_by(rule)) if rule else None
+
     def _unanswerable(
         self, child: Child, packet: ApprovalQuery, now_s: float
     ) -> QuestionRejected | None:
         """Return the result of a question that no account can answer; None if one can.
 
-        A question that may be answered in the agent's own window needs no approver.
+        A question that the agent's own window asks needs no approver.
         """
         uid = child.who.uid
-        if packet.in_client and not child.via:
+        if packet.in_client and packet.by_form and not child.via:
             return None
         return None if self._reachable.can_answer(uid, now_s) else no_approver(uid)
 
@@ -175,20 +223,35 @@ class ApprovalBroker:
 
     def _expires_s(self, server: str) -> float:
         policy = self._policies.compiled(server)
-        return policy.times.expires_s if policy else 0.0
+        return policy.times.pending_s if policy else 0.0
 
-    def _answer_in_client(self, child: Child, hold: int, now_s: float, *, approves: bool) -> None:
+    def _take_form_answer(
+        self, child: Child, hold: int, given: tuple[FormAnswer, ClientIdentity], now_s: float
+    ) -> None:
+        answer, client = given
         policy = self._policies.compiled(child.server)
         if child.via or policy is None or not policy.asks_in_client:
             raise ChannelError("no rule allows an approval by elicitation, or a hub answers")
         entry = self._book.asked_by(child.pid, hold)
         if entry is None:
             return  # decided meanwhile
-        verdict = Verdict.APPROVE if approves else Verdict.DENY
+        self._remember(child.who.uid, client, answer)
+        if answer in {FormAnswer.CLOSED, FormAnswer.BY_ITSELF}:  # no person has decided
+            if not self._reachable.can_answer(child.who.uid, now_s):
+                given_up = self._book.give_up(child.pid, hold)
+                self._send_notices([given_up] if given_up else [])
+                self._changed()
+            return
+        verdict = Verdict.APPROVE if answer is FormAnswer.APPROVED else Verdict.DENY
         decide = DecideRequest(
             id=entry.id, digest=entry.about.digest, verdict=verdict, channel=Channel.CLIENT
         )
         self.deciding.carry_out(decide, child.who, entry, now_s, (child.pid, hold))
+
+    def _remember(self, uid: int, client: ClientIdentity, answer: FormAnswer) -> None:
+        if uid not in self._forms_by_uid:
+            self._forms_by_uid[uid] = ClientFormsFile(client_forms_file.gate_path(uid))
+        self._forms_by_uid[uid].take(client, answer)
 
     def _send_notices(self, notices: list[ApprovalNotice]) -> None:
         """Send the outcomes of held requests to sessions; one that does not read is ended."""
@@ -203,6 +266,9 @@ class ApprovalBroker:
             outcome = ports.ApprovalOutcome(
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
+            if one.what == "unasked":
+                nobody = no_approver(child.who.uid)
+                outcome = replace(outcome, reason=nobody.why, remedy=nobody.remedy)
             try:
                 approval_packets.send_outcome(child.verdicts, outcome)
             except OSError:
@@ -217,7 +283,7 @@ def _response(result: AlreadyApproved | QueuedQuestion | QuestionRejected) -> Ap
     match result:
         case AlreadyApproved(id_, by):
             return ApprovalResponse("Y", id_, by)
-        case QueuedQuestion(id_):
-            return ApprovalResponse("W", id_)
+        case QueuedQuestion(id_, _, left_s):
+            return ApprovalResponse("W", id_, left_s=left_s)
         case QuestionRejected(why, cause, remedy):
             return ApprovalResponse("Z", why, cause=cause, remedy=remedy)

@@ -14,10 +14,12 @@ from mcpwrap.as_gate.approvals.authentication import (
 )
 from mcpwrap.as_gate.approvals.connections import ApproverConnection, ApproverConnections
 from mcpwrap.as_gate.approvals.documents import Documents
+from mcpwrap.as_gate.approvals.saved_rules import SavedRules
 from mcpwrap.as_gate.pins.keeper import PinsKeeper
 from mcpwrap.as_gate.pins.questions import PinQuestion
 from mcpwrap.as_gate.pins.tasks import RefusalCode
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.authorization import (
     ApproverIdentity,
     May,
@@ -38,8 +40,10 @@ from mcpwrap.core.wire.approval_socket import (
     DoneReply,
     Proof,
     RefusedReply,
+    Scope,
     Verdict,
 )
+from mcpwrap.linux.unix_socket import memfd
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _MAX_REFUSALS_PER_S = 10  # that are recorded: any account may try
@@ -53,7 +57,7 @@ class DecisionExecutor:
         people: ApproverConnections,
         book: ApprovalQueue,
         documents: Documents,
-        writing: AuditWriter,
+        records: tuple[AuditWriter, SavedRules],
         pins: PinsKeeper,
     ) -> None:
         self.pins = pins
@@ -62,7 +66,7 @@ class DecisionExecutor:
         self.has_changes = False  # which were not sent to approvers yet
         self.people, self.book, self.documents = people, book, documents
         self.proving = Authenticator()
-        self._writing = writing
+        self._writing, self.rules = records
         self._quota = LogRateLimit(_MAX_REFUSALS_PER_S)
 
     def rights(self) -> Rights:
@@ -84,9 +88,11 @@ class DecisionExecutor:
             return entry
         return None
 
-    def may(self, person: ApproverConnection, entry: QueuedApproval) -> May | None:
+    def may(
+        self, person: ApproverConnection, entry: QueuedApproval, scope: Scope = Scope.ONCE
+    ) -> May | None:
         """Return whether a connection may answer a question; None if it may not see it."""
-        agent_uid, rights = _agent_uid(entry, person.who), self._rights_for(entry)
+        agent_uid, rights = _agent_uid(entry, person.who), self._rights_for(entry, scope)
         if not sees(person.who, agent_uid, rights):
             return None
         return may(person.who, agent_uid, rights)
@@ -122,9 +128,15 @@ class DecisionExecutor:
         if fault is not None:
             self._note(decide, who, entry, fault.why)
             return fault
+        rule = self._saved(decide, who, entry)
+        if isinstance(rule, RefusedReply):
+            self._note(decide, who, entry, rule.why)
+            return rule
         is_approval = decide.verdict is Verdict.APPROVE
         outcome = _outcome(decide)
         if not self._write(decide, who, entry, outcome) and is_approval:
+            if rule is not None:
+                self.rules.revoke(rule)
             why = "the audit cannot be written, so the request is not run"
             return RefusedReply(code="busy", why=why)
         by = _by(decide, who)
@@ -134,10 +146,39 @@ class DecisionExecutor:
             notices = self.book.decide_one(one, decide, by, now_s)
         if is_approval and self.book.find(entry.id) is None:
             self.documents.approved(entry.id, entry.about.tool)
+        if rule is not None:
+            notices += self.book.judge_again(entry.about.tool)
         self.documents.keep_only(one.id for one in self.book.entries())
         self.tell(notices)
         self.has_changes = True
-        return DoneReply(text=f"{entry.id} is {outcome}")
+        return DoneReply(
+            text=f"{entry.id} is {outcome}{f', rule {rule.id} is saved' if rule else ''}"
+        )
+
+    def revoke(self, person: ApproverConnection, id_: str) -> None:
+        """Remove an approval rule, for an account that sees its agent's questions."""
+        rule = self.rules.find(id_)
+        if rule is None or not self._may_revoke(person, rule.agent_uid):
+            why = f"no approval rule has the id {shown(id_)} [E-APPROVAL-NO-RULE]"
+            self.people.send(person, RefusedReply(code="gone", why=why))
+            return
+        name = account_of(person.peer.uid) or f"uid {person.peer.uid}"
+        refused = self.rules.revoke(rule, name)
+        self.people.send(person, refused or DoneReply(text=f"rule {id_} is revoked"))
+
+    def _may_revoke(self, person: ApproverConnection, agent_uid: int) -> bool:
+        """Return whether an account may revoke: without a proof, as that only narrows."""
+        rights = self.rights()
+        return sees(person.who, agent_uid, rights) and may(person.who, agent_uid, rights) != "no"
+
+    def _saved(
+        self, decide: DecideRequest, who: Peer, entry: QueuedApproval
+    ) -> ApprovalRule | RefusedReply | None:
+        """Save the rule of an approval; None if it is to have none."""
+        if decide.verdict is not Verdict.APPROVE or decide.scope is not Scope.RULE:
+            return None
+        approved = memfd.read_all(self.documents.find(entry.id))
+        return self.rules.save(decide.rule, entry.about, approved, (_by(decide, who), entry.id))
 
     def prove(
         self,
@@ -168,7 +209,7 @@ class DecisionExecutor:
     def _decide_unproven(
         self, person: ApproverConnection, decide: DecideRequest, entry: QueuedApproval
     ) -> None:
-        allowed = self.may(person, entry)
+        allowed = self.may(person, entry, decide.scope)
         if allowed == "yes":
             self._authorized(person, decide, entry)
         elif allowed == "proof":
@@ -187,11 +228,16 @@ class DecisionExecutor:
             return
         if decide.proof is Proof.PASSWORD:
             check = partial(by_password, user, decide.password)
+        elif shown(decide.rule) != decide.rule:  # what cannot be shown whole is not approved there
+            why = "the rule cannot be shown in the window of polkit: give your password"
+            self._refuse(person, decide, entry, RefusedReply(code="proof", why=why))
+            return
         else:
             about = entry.about
             agent = account_of(about.agent_uid) or f"uid {about.agent_uid}"
+            extent = decide.rule if decide.scope is Scope.RULE else f"x{decide.times}"
             details = {
-                "id": f"{entry.id}: {decide.verdict.value} {decide.scope.value} x{decide.times}",
+                "id": f"{entry.id}: {decide.verdict.value} {decide.scope.value} {extent}",
                 "tool": about.target,
                 "server": about.server,
                 "agent": agent,
@@ -213,15 +259,19 @@ class DecisionExecutor:
             proven.who,
             decide.proof,
             _agent_uid(entry, proven.who),
-            self._rights_for(entry),
+            self._rights_for(entry, decide.scope),
         ):
             self._authorized(person, decide, entry)
         else:
             self._refuse(person, decide, entry, _NOT_YOU)
 
-    def _rights_for(self, entry: QueuedApproval) -> Rights:
-        """Return the approval settings for a question: what tools are is never their agent's."""
-        same_uid = self.same_uid and not isinstance(entry, PinQuestion)
+    def _rights_for(self, entry: QueuedApproval, scope: Scope) -> Rights:
+        """Return the approval settings for a question.
+
+        What tools are, and what passes from now on, is never their agent's to decide.
+        """
+        is_lasting = isinstance(entry, PinQuestion) or scope is Scope.RULE
+        same_uid = self.same_uid and not is_lasting
         return self.people.rights(same_uid=same_uid)
 
     def _authorized(

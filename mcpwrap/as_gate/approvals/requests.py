@@ -4,6 +4,9 @@ import os
 import time
 from functools import partial
 
+import msgspec
+from msgspec.structs import replace
+
 from mcpwrap.as_gate.approvals.authentication import AuthResult, account_of, by_password
 from mcpwrap.as_gate.approvals.connections import ApproverConnection
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, not_pending
@@ -29,13 +32,18 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RevokeRequest,
     RulesReply,
     RulesRequest,
+    SavedRulesReply,
+    SavedRulesRequest,
+    Scope,
     ShowRequest,
     WatchRequest,
     decode_question,
 )
 from mcpwrap.core.wire.server_files import AccessRule
+from mcpwrap.linux.unix_socket import memfd
 
 _SHOW_EVERY_S = 0.1  # an agent can change the list with each request
 _ONE_AT_A_TIME = RefusedReply(code="busy", why="one document at a time")
@@ -99,6 +107,8 @@ class ApproverRequestHandler:
                 self._do_at_server(person, asked)
             case LoginRequest():
                 self._log_in(person, asked)
+            case SavedRulesRequest() | RevokeRequest():
+                self._do_with_saved_rules(person, asked)
             case DecideRequest():
                 self._deciding.decide(person, asked)
 
@@ -117,7 +127,12 @@ class ApproverRequestHandler:
         rights, now_s = self._deciding.rights(), time.monotonic()
         for entry in self._deciding.entries():
             if allowed := self._deciding.may(person, entry):
-                self._people.send(person, _pending(entry, allowed))
+                has_preview = self._documents.preview(entry.id) is not None
+                may_save = self._deciding.may(person, entry, Scope.RULE) or "no"
+                listed = replace(
+                    _pending(entry, allowed), has_preview=has_preview, may_save=may_save
+                )
+                self._people.send(person, listed)
         for pause in self._book.fatigue.pauses(now_s):
             if sees(person.who, pause.agent_uid, rights):
                 until = round(pause.until_s + time.time() - now_s)
@@ -136,11 +151,15 @@ class ApproverRequestHandler:
             self._people.send(person, _ONE_AT_A_TIME)
             return
         if isinstance(entry, PinQuestion):
-            fds = [entry.document_fd]
+            fds, has_preview = [entry.document_fd], False
         else:
             before = self._documents.last_approved(entry.about.tool)
-            fds = [self._documents.find(id_), *([] if before is None else [before])]
-        self._people.send(person, DocumentReply(id=id_, digest=entry.about.digest), fds)
+            preview = self._documents.preview(id_)
+            found = (self._documents.find(id_), preview, before)
+            fds = [fd for fd in found if fd is not None]
+            has_preview = preview is not None
+        reply = DocumentReply(id=id_, digest=entry.about.digest, has_preview=has_preview)
+        self._people.send(person, reply, fds)
 
     def _report_pins(self, person: ApproverConnection, server: str) -> None:
         """Send a report on the pins of a server to approvers, and to its agents."""
@@ -170,6 +189,34 @@ class ApproverRequestHandler:
                 return
             self._people.send(person, RulesReply(), [rules_fd])
             os.close(rules_fd)
+
+    def _do_with_saved_rules(
+        self, person: ApproverConnection, asked: SavedRulesRequest | RevokeRequest
+    ) -> None:
+        match asked:
+            case SavedRulesRequest():
+                self._send_saved_rules(person)
+            case RevokeRequest(id_):
+                self._deciding.revoke(person, id_)
+
+    def _send_saved_rules(self, person: ApproverConnection) -> None:
+        """Send the approval rules of the agents whose questions the account sees."""
+        if not person.has_read_all():
+            self._people.send(person, _ONE_AT_A_TIME)
+            return
+        rights = self._deciding.rights()
+        seen = [
+            rule
+            for rule in self._deciding.rules.rules()
+            if sees(person.who, rule.agent_uid, rights)
+        ]
+        try:
+            rules_fd = memfd.sealed("approval rules", msgspec.json.encode(seen))
+        except OSError as error:
+            self._people.send(person, RefusedReply(code="busy", why=str(error.strerror)))
+            return
+        self._people.send(person, SavedRulesReply(), [rules_fd])
+        os.close(rules_fd)
 
     def _may_read(self, person: ApproverConnection, rule: AccessRule) -> bool:
         is_agent = rule.may_have_agent(person.who.uid, person.who.gids)
@@ -238,4 +285,7 @@ def _pending(entry: QueuedApproval, allowed: May) -> Pending:
         times=entry.times,
         waiting=len(entry.held),
         may=allowed,
+        asking=about.asking,
+        deciding=about.fixed.deciding,
+        exact=about.fixed.exact,
     )

@@ -12,8 +12,7 @@ from mcpwrap.core.wire.approval_socket import (
     Verdict,
 )
 from mcpwrap.errors import UsageError
-from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import ApprovalConnection
+from mcpwrap.gate_client.user_approvals import connect
 from mcpwrap.linux.process import start_time
 
 TIMES = 10  # default number of equal requests that a standing approval covers
@@ -65,7 +64,7 @@ def with_polkit(decide: DecideRequest) -> DecideRequest:
 
 def send_decision(decide: DecideRequest) -> str:
     """Send the decision, and return the reply text of the gate."""
-    with ApprovalConnection(approvals.PATH) as connection:
+    with connect() as connection:
         return connection.decide(decide).text
 
 

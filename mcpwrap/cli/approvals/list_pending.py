@@ -1,17 +1,22 @@
 """`mcpwrap approvals list`: show pending approvals and paused agents. Reads only."""
 
+import shlex
 import time
 
 import click
 import msgspec
 
+from mcpwrap.cli.approvals.group_text import group_table, group_title
 from mcpwrap.cli.approvals.text import agent, cell, pause, span, tool_of
 from mcpwrap.cli.common.output import print_json, print_table
+from mcpwrap.core.approval.views.question_groups import QuestionGroup, grouped
 from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
+from mcpwrap.gate_client.approvals import Listing
+from mcpwrap.gate_client.group_answers import members_of
+from mcpwrap.gate_client.user_approvals import AnyApprovals, connect
 from mcpwrap.linux import tty
 
 COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
@@ -21,29 +26,45 @@ _YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> int:
-    """List pending requests and paused agents.
+    """List pending requests and paused agents. Calls of one tool for one rule are one table.
 
     \b
     Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
     """
-    with ApprovalConnection(approvals.PATH) as connection:
+    with connect() as connection:
         listing = connection.listing()
-    if as_json:
-        print_json(fields_of(listing))
-    else:
-        show(listing)
+        if as_json:
+            print_json(fields_of(listing))
+        else:
+            show(connection, listing)
     return EXIT_OK
 
 
-def show(listing: Listing) -> None:
-    """Print a table of the pending requests, and a line for each paused agent."""
-    if listing.pending:
-        now = time.time()
-        print_table(COLUMNS, [cells(one, now) for one in listing.pending])
-    else:
+def show(connection: AnyApprovals, listing: Listing) -> None:
+    """Print a table of the pending requests, one for each group, and the paused agents."""
+    groups, now = grouped(listing.pending), time.time()
+    if alone := [group.first for group in groups if not group.is_several]:
+        print_table(COLUMNS, [cells(one, now) for one in alone])
+    elif not groups:
         tty.say("nothing waits for approval")
+    has_printed = bool(alone)
+    for group in groups:
+        if group.is_several:
+            if has_printed:
+                tty.say()
+            _show_group(connection, group, now)
+            has_printed = True
     for one in listing.paused:
         tty.say(pause(one))
+
+
+def _show_group(connection: AnyApprovals, group: QuestionGroup, now: float) -> None:
+    tty.say(group_title(group))
+    if members := members_of(connection, group.pending):
+        print_table(*group_table(members, now))
+    if group.first.may != "no":
+        named = shlex.join(["--server", group.first.server, "--tool", group.first.target])
+        tty.say(one_line(f"all of them: mcpwrap approvals approve --all {named}"))
 
 
 def cells(one: Pending, now: float) -> list[str]:
@@ -68,6 +89,10 @@ def fields_of(listing: Listing) -> Json:
     """
     return {
         "pending": [_with_agent(one, one.agent_uid) for one in listing.pending],
+        "groups": [
+            {"key": group.key, "ids": [one.id for one in group.pending]}
+            for group in grouped(listing.pending)
+        ],
         "paused": [_with_agent(one, one.agent_uid) for one in listing.paused],
     }
 

@@ -5,12 +5,12 @@ import msgspec
 
 from mcpwrap.cli.approvals.text import PIPE_WIDTH, agent, page, pieces
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.core.approval.rendering import difference, pretty
+from mcpwrap.core.approval.views.rendering import difference, pretty
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import ApprovalConnection, Listing, QuestionDetails
+from mcpwrap.gate_client.approvals import Listing, QuestionDetails
+from mcpwrap.gate_client.user_approvals import connect
 from mcpwrap.linux import tty
 
 
@@ -36,7 +36,7 @@ def command(*, id_: str | None, as_json: bool) -> int:
 
 def look(start: str | None) -> tuple[Pending, QuestionDetails]:
     """Return the pending request whose ID begins with `start`, with its document."""
-    with ApprovalConnection(approvals.PATH) as connection:
+    with connect() as connection:
         pending = chosen(connection.listing(), start)
         return pending, connection.show(pending.id)
 

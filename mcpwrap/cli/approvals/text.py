@@ -8,7 +8,15 @@ from rich.cells import chop_cells
 from rich.text import Text
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
+from mcpwrap.core.approval.views.preview import shown_preview
+from mcpwrap.core.approval.views.rendering import difference
+from mcpwrap.core.approval.views.shown_arguments import (
+    CHANGED,
+    DECIDING,
+    DiffLine,
+    ShownArgument,
+    shown_arguments,
+)
 from mcpwrap.core.pins import changes_text, pin_question
 from mcpwrap.core.pins.changes_text import ChangeLine
 from mcpwrap.core.protocol.confusable_names import told_apart
@@ -19,6 +27,7 @@ from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client.approvals import QuestionDetails
 from mcpwrap.linux import accounts, tty
 
+ALONE = "This is shown from the arguments alone: what the server has now was not read."
 ON = "↪ "  # marks a continued line: no text of an agent begins at the left edge without it
 PIPE_WIDTH = 2**20  # no line is folded if standard output is not a terminal
 _LABEL: tty.Style = "bold"
@@ -82,7 +91,7 @@ def moment(at: float) -> str:
 
 
 def expiry(one: Pending) -> str:
-    """Return the time of day until which a request waits; a question on definitions stays."""
+    """Return the time of day until which a request waits, or "never"."""
     return moment(one.expires_at) if one.expires_at else "never"
 
 
@@ -98,30 +107,53 @@ def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
 
     What an approval is bound to is taken from the document, and never from the list.
     """
-    question = seen.question
-    if question.method == pin_question.METHOD:
+    if seen.question.method == pin_question.METHOD:
         return _definitions_page(pending, seen)
-    rule = f"{pending.rule}: {pending.message}" if pending.message else pending.rule
-    held = (
-        f"{pending.waiting} wait for the answer" if pending.waiting else "no session waits any more"
-    )
-    often = "once" if pending.times == 1 else f"{pending.times} times"
+    return [*_head(pending, seen), *_details(pending, seen), *_body(pending, seen)]
+
+
+def page_of_pane(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
+    """Return the same page with its details last: the first lines of a low pane are read first."""
+    if seen.question.method == pin_question.METHOD:
+        return _definitions_page(pending, seen)
+    details = [PageLine(""), *_details(pending, seen)]
+    return [*_head(pending, seen), *_body(pending, seen), *details]
+
+
+def _head(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
+    question = seen.question
     about = {
         "id": pending.id,
         "agent": f"{agent(question.agent_uid)} (UID {question.agent_uid})",
         "server": f"{question.server}, session {pending.session}",
         "tool": tool_of(question),
-        "rule": rule,
+        "rule": f"{pending.rule}: {pending.message}" if pending.message else pending.rule,
+    }
+    return _about_lines(about)
+
+
+def _details(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
+    held = (
+        f"{pending.waiting} wait for the answer" if pending.waiting else "no session waits any more"
+    )
+    often = "once" if pending.times == 1 else f"{pending.times} times"
+    about = {
         "asked": f"{often}, first at {moment(pending.asked_at)}; {held}",
-        "expires": moment(pending.expires_at),
+        "expires": expiry(pending),
         "size": f"{seen.size} bytes",
         "sha256": seen.digest,
     }
-    lines = _about_lines(about)
-    if question.definition:
-        what = "The server has changed this tool since it first listed it."
-        lines.append(PageLine(what, "yellow"))
-    return [*lines, *_argument_lines(question), *_changed(seen)]
+    return _about_lines(about)
+
+
+def _body(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
+    return [
+        *([PageLine(CHANGED, "yellow")] if seen.question.definition else []),
+        *argument_lines(pending, seen.question),
+        PageLine(""),
+        *preview_lines(seen),
+        *_changed(seen),
+    ]
 
 
 def _about_lines(about: Mapping[str, str]) -> list[PageLine]:
@@ -147,10 +179,48 @@ def change_page(lines: Iterable[ChangeLine]) -> list[PageLine]:
     return [PageLine(line.marked, _CHANGE_STYLES.get(line.of)) for line in lines]
 
 
-def _argument_lines(question: Question) -> list[PageLine]:
-    has_more = without(question.params, "_meta", "name", "arguments")
-    title = PageLine("params" if has_more else "arguments", _LABEL)
-    return [PageLine(""), title, *(PageLine(f"  {line}") for line in pretty(question).split("\n"))]
+def argument_lines(pending: Pending, question: Question) -> list[PageLine]:
+    """Return all arguments of a request: those that the rules are about, and the others."""
+    has_more = bool(without(question.params, "_meta", "name", "arguments"))
+    parts = shown_arguments(question, pending.deciding)
+    deciding = [part for part in parts if part.is_deciding]
+    others = [part for part in parts if not part.is_deciding]
+    lines = [PageLine(""), PageLine(DECIDING, _LABEL)] if deciding else []
+    lines += [line for part in deciding for line in _part_lines(part)]
+    if others or not deciding:
+        title = "params" if has_more else "other arguments" if deciding else "arguments"
+        lines += [PageLine(""), PageLine(title, _LABEL)]
+    lines += [line for part in others for line in _part_lines(part)]
+    return lines if parts else [*lines, PageLine("  none")]
+
+
+def _part_lines(part: ShownArgument) -> list[PageLine]:
+    first, *rest = part.plain
+    styles = [_STYLES.get(line.sign) for line in part.lines] if part.is_edit else [None] * len(rest)
+    return [
+        PageLine(f"  {first}"),
+        *(PageLine(f"  {text}", style) for text, style in zip(rest, styles, strict=True)),
+    ]
+
+
+def preview_lines(seen: QuestionDetails) -> list[PageLine]:
+    """Return what a tool of the server returned before, or that nothing was read."""
+    preview = seen.preview
+    if preview is None:
+        return [PageLine(ALONE)]
+    shown = shown_preview(preview, seen.question)
+    if preview.problem:
+        return [PageLine(ALONE), PageLine(f"{one_line(preview.tool)}: {shown.note}")]
+    read = f"read by {one_line(preview.tool)} at {moment(preview.at)}: {shown.note}"
+    return [
+        PageLine(read, _LABEL),
+        *(
+            PageLine(
+                f"  │ {line.sign + ' ' if shown.is_diff else ''}{line.text}", _STYLES.get(line.sign)
+            )
+            for line in shown.lines
+        ),
+    ]
 
 
 def _changed(seen: QuestionDetails) -> list[PageLine]:

@@ -9,8 +9,8 @@ from mcpwrap.cli.approvals.text import agent, cell, expiry, moment, pause, tool_
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
-from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
+from mcpwrap.gate_client.approvals import Listing
+from mcpwrap.gate_client.user_approvals import connect
 from mcpwrap.linux import tty
 
 
@@ -23,7 +23,7 @@ def command(*, as_json: bool) -> NoReturn:
     Example:  mcpwrap approvals watch --json | jq -r --unbuffered '"\\(.agent): \\(.target)"'
     """
     seen: set[tuple[str, ...]] = set()
-    with ApprovalConnection(approvals.PATH) as connection:
+    with connect() as connection:
         listing = connection.watch()
         while True:
             for one in _unseen(listing, seen):

@@ -9,6 +9,7 @@ by a number within its session.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from mcpwrap.core.approval.entry import (
     AlreadyApproved,
@@ -19,6 +20,7 @@ from mcpwrap.core.approval.entry import (
     QuestionRejected,
     QueuedApproval,
     QueuedQuestion,
+    Tool,
 )
 from mcpwrap.core.approval.throttle import ApprovalThrottle
 from mcpwrap.core.wire.approval_socket import (
@@ -31,7 +33,7 @@ from mcpwrap.core.wire.approval_socket import (
 )
 
 MAX_WAITING = 64  # of all agents; a list of them fits into a socket's buffer
-MAX_OF_AGENT = 16
+MAX_OF_AGENT = 32  # a batch of twenty-odd calls is one piece of work
 DENIED_FOR_S = 60.0  # for so long a suspended request that is retried gets the denial
 _NO_REQUEST = 0  # the first of a session is 1
 
@@ -120,6 +122,7 @@ class ApprovalQueue:
         self._entry_by_id: dict[str, QueuedApproval] = {}
         self._id_by_key: dict[Key, str] = {}
         self._standing = StandingDecisions()
+        self._returning: dict[Key, QueuedApproval] = {}  # removed by the last `judge_again`
         self.fatigue = ApprovalThrottle()
 
     def entries(self) -> list[QueuedApproval]:
@@ -153,13 +156,17 @@ class ApprovalQueue:
         entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
         is_new = entry is None
         if entry is None:
-            if rejected := unanswerable or self._rejected(about, now_s):
-                return rejected
-            entry = QueuedApproval(self._new_id(), about, now_s)
+            before = self._returning.pop(about.key, None)
+            if before is None or now_s >= before.expires_at_s:
+                if rejected := unanswerable or self._rejected(about, now_s):
+                    return rejected
+                before = QueuedApproval(self._new_id(), about, now_s)
+            entry = before
             self._entry_by_id[entry.id] = entry
             self._id_by_key[about.key] = entry.id
         entry.add(session, hold)
-        return QueuedQuestion(entry.id, is_new)
+        left_s = entry.expires_at_s - now_s
+        return QueuedQuestion(entry.id, is_new, left_s if left_s < inf else None)
 
     def fault(self, decide: DecideRequest, now_s: float) -> RefusedReply | None:
         """Return why a decision does not apply to a pending question; None if it applies."""
@@ -220,6 +227,15 @@ class ApprovalQueue:
                 else:
                     self._take_out(entry, (session, hold))
 
+    def give_up(self, session: int, hold: int) -> ApprovalNotice | None:
+        """Stop asking for a request that only the agent's own window could have answered."""
+        entry = self.asked_by(session, hold)
+        if entry is None:
+            return None
+        is_held = (session, hold) in entry.held
+        self._take_out(entry, (session, hold))
+        return ApprovalNotice(session, hold, entry.id, "unasked") if is_held else None
+
     def is_over(self, session: int) -> None:
         """Remove the questions and the stored decisions of a session that has ended."""
         for entry in self.entries():
@@ -236,7 +252,24 @@ class ApprovalQueue:
         ]
         self._entry_by_id.clear()
         self._id_by_key.clear()
+        self._returning.clear()
         self._standing.clear()
+        return notices
+
+    def judge_again(self, tool: Tool) -> list[ApprovalNotice]:
+        """Have the held requests for a tool judged again: an approval rule may cover them by now.
+
+        A question that is asked once more is the same one as before, and not counted again.
+        """
+        notices: list[ApprovalNotice] = []
+        self._returning.clear()
+        for entry in [entry for entry in self.entries() if entry.about.tool == tool]:
+            notices += [ApprovalNotice(*one, entry.id, "void") for one in entry.held]
+            entry.asked = [one for one in entry.asked if one not in entry.held]
+            entry.held = []
+            if not entry.asked:
+                self._forget(entry)
+                self._returning[entry.about.key] = entry
         return notices
 
     def expire(self, now_s: float) -> list[ApprovalNotice]:
@@ -248,24 +281,27 @@ class ApprovalQueue:
         return [ApprovalNotice(*one, entry.id, "expired") for entry in late for one in entry.held]
 
     def due_in_s(self, now_s: float) -> float | None:
-        """Return the time until `expire` has work to do; None if no question is pending."""
-        ends = [entry.expires_at_s for entry in self.entries()]
-        return max(0.0, min(ends) - now_s) if ends else None
+        """Return the time until `expire` has work to do; None if no question ever expires."""
+        end_s = min((entry.expires_at_s for entry in self.entries()), default=inf)
+        return max(0.0, end_s - now_s) if end_s < inf else None
 
     def _approve(
         self, entry: QueuedApproval, decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
         """Approve the oldest requests, as many as the decision covers, and deny the rest."""
-        is_once = decide.scope is Scope.ONCE
-        times = 1 if is_once else decide.times
+        times = 1 if decide.scope in {Scope.ONCE, Scope.RULE} else decide.times
         run, rest = entry.held[:times], entry.held[times:]
         notices = [_approved(entry, one, by, in_client=False) for one in run]
-        why = "an identical request was approved and runs; the approval does not cover this one"
-        notices += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
+        if decide.scope is Scope.RULE:  # which may cover them, too
+            notices += [ApprovalNotice(*one, entry.id, "void") for one in rest]
+        else:
+            why = "an identical request was approved and runs; the approval does not cover this one"
+            notices += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
         left = times - len(run)
         if left:
             until_s = {
                 Scope.ONCE: entry.expires_at_s,
+                Scope.RULE: entry.expires_at_s,
                 Scope.MINUTES: now_s + 60 * MINUTES,
                 Scope.SESSION: float("inf"),
             }[decide.scope]

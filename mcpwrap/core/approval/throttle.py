@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 MAX_DENIALS, DENIALS_WITHIN_S = 5, 600.0
-MAX_NEW, NEW_WITHIN_S = 20, 60.0  # new questions
+MAX_NEW, NEW_WITHIN_S = 40, 60.0  # new questions
 PAUSE_S = 600.0
 _MAX_KNOWN = 4096  # pairs of agent and server; those that asked longest ago are dropped first
 

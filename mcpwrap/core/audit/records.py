@@ -75,7 +75,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uid: int
     session: str
     via: str = ""  # the session of a hub for which it was opened
-    sender: str  # agent or server
+    sender: str  # agent or server; gate, of a preview
     decision: str
     method: str = ""
     target: str = ""  # a tool, a URI or a prompt
@@ -201,6 +201,33 @@ class PinsChanged(_Event, frozen=True, kw_only=True, tag="pins"):
     by: str = ""  # the approver, and the channel
 
 
+RuleOutcome = Literal[
+    "saved", "not stored", "revoked", "used up", "expired", "session over", "server removed"
+]
+
+
+class ApprovalRuleChanged(_Event, frozen=True, kw_only=True, tag="rule"):
+    """Approval rule that was saved, recorded before it is in force; or that is in force no more.
+
+    It has no value of an argument.
+    """
+
+    outcome: RuleOutcome
+    rule: str  # its id
+    server: str
+    agent_uid: int
+    method: str
+    target: str
+    approval: str = ""  # id of the question that was approved
+    by: str = ""  # who saved or revoked it, and the channel; "" if it ended by itself
+    answers: tuple[str, ...] = ()  # policy rules whose questions it answers
+    ticked: tuple[str, ...] = ()  # names of the arguments that may differ
+    shown: str = ""  # SHA-256 of the approved document
+    until: float = 0.0  # 0: not bounded by time
+    times: int = 0  # calls that are left; 0: not bounded by count
+    session: str = ""  # the only one; "": any
+
+
 class EpochEnded(_Event, frozen=True, kw_only=True, tag="ended"):
     """Orderly stop of the gate; a gate that was killed does not write this event."""
 
@@ -213,6 +240,7 @@ MasterEvent = (
     | SessionPart
     | SessionClosed
     | ApprovalAnswered
+    | ApprovalRuleChanged
     | PinsChanged
     | EpochEnded
 )

@@ -7,9 +7,17 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
+from mcpwrap.core.audit.approval_rules_format import rule_record
 from mcpwrap.core.audit.pins_format import pins_record
 from mcpwrap.core.audit.reader import UNREADABLE
-from mcpwrap.core.audit.records import NOTHING, ApprovalAnswered, PinsChanged, Record, encode
+from mcpwrap.core.audit.records import (
+    NOTHING,
+    ApprovalAnswered,
+    ApprovalRuleChanged,
+    PinsChanged,
+    Record,
+    encode,
+)
 from mcpwrap.core.egress.access_log import EgressEvent, row_of
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.session import subject
@@ -111,9 +119,15 @@ def refusal(note: EgressEvent) -> Record | None:
     )
 
 
-def record_of(event: ApprovalAnswered | PinsChanged) -> Record:
+def record_of(event: ApprovalAnswered | ApprovalRuleChanged | PinsChanged) -> Record:
     """Return a record for an event of the master chain."""
-    return answer(event) if isinstance(event, ApprovalAnswered) else pins_record(event)
+    match event:
+        case ApprovalAnswered():
+            return answer(event)
+        case ApprovalRuleChanged():
+            return rule_record(event)
+        case PinsChanged():
+            return pins_record(event)
 
 
 def answer(event: ApprovalAnswered) -> Record:

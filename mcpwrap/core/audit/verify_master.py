@@ -15,6 +15,7 @@ from mcpwrap.core.audit.records import (
     MAX_PART_BYTES,
     MAX_PART_DIGITS,
     ApprovalAnswered,
+    ApprovalRuleChanged,
     ChainHead,
     EpochBegan,
     EpochEnded,
@@ -31,6 +32,7 @@ from mcpwrap.core.audit.records import (
 
 _Later = (
     ApprovalAnswered
+    | ApprovalRuleChanged
     | EpochBegan
     | PolicyInForce
     | SessionHeads
@@ -178,7 +180,7 @@ class MasterChainCheck:
                     history.closed = mark
             case EpochEnded():
                 self.is_ended = True
-            case ApprovalAnswered() | EpochBegan() | PolicyInForce():
+            case ApprovalAnswered() | ApprovalRuleChanged() | EpochBegan() | PolicyInForce():
                 pass
             case _:
                 assert_never(event)

@@ -16,13 +16,13 @@ from mcpwrap.core.policy.compiled_rule import (
     strictest,
     with_hit,
 )
-from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement
+from mcpwrap.core.policy.decision import AskingRules, Decision, Judgement, ResultJudgement
 from mcpwrap.core.policy.default_policy import default_limits, names_tool
 from mcpwrap.core.policy.list_rules import judge_description
 from mcpwrap.core.policy.result_rules import CompiledResultRule
 from mcpwrap.core.policy.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.policy.shell.judge import with_workspaces
-from mcpwrap.core.policy.standing_answers import StandingAnswers
+from mcpwrap.core.policy.standing_answers import StandingAnswers, asking_rules
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TOOLS_LIST
 from mcpwrap.core.text.globs import matches_any
@@ -274,6 +274,15 @@ class CompiledPolicy:
             for rule in (*self._rules_by_tool[tool], *self._default_rules_by_tool[tool])
             if rule.refuses and rule.applies(rule.root(dict(params)))
         )
+
+    def asking(self, method: str, params: Mapping[str, Json]) -> AskingRules:
+        """Return the rules that ask for approval of a request."""
+        if method == CALL:
+            found = self.refusing(str(params.get("name")), params)
+            return asking_rules(found, params.get("arguments", NO_ARGUMENTS))
+        given = dict(params)
+        found = tuple(r for r in self._rules_by_method[method] if r.refuses and r.applies(given))
+        return asking_rules(found, given)
 
     def _hides(self, tool: str) -> bool:
         return any(rule.hides for rule in self._rules_by_tool[tool][:1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from math import inf
 from typing import Literal, Protocol
 
 import msgspec
@@ -29,14 +30,27 @@ class Judgement(msgspec.Struct, frozen=True):
     hit: str = ""  # the argument that a condition held for, and the part of it; printable ASCII
 
 
+class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that ask for approval of one call, and the arguments that they are about."""
+
+    rules: tuple[str, ...] = ()  # names
+    deciding: tuple[str, ...] = ()  # arguments of their conditions, in the order of the rules
+    exact: tuple[str, ...] = ()  # arguments of which no other value is like the approved one
+
+
 class ApprovalTimeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Approval timeouts of a request: until its question expires, and until the agent must retry.
 
     The agent must retry before its own timeout: 60 s in the official TypeScript SDK.
     """
 
-    expires_s: float = 300.0
+    expires_s: float | None = 300.0  # None: never
     wait_s: float = 45.0
+
+    @property
+    def pending_s(self) -> float:
+        """Return how long a question stays pending; infinity if it does not expire."""
+        return inf if self.expires_s is None else self.expires_s
 
 
 class ResultJudgement(msgspec.Struct, frozen=True):
@@ -58,6 +72,9 @@ class ServerPolicy(Protocol):
 
     def names(self, method: str) -> bool:
         """Return whether a rule allows this very method, so that one MCP does not have may pass."""
+
+    def asking(self, method: str, params: Mapping[str, Json]) -> AskingRules:
+        """Return the rules that ask for approval of a request."""
 
     def hides(self, tool: str) -> bool:
         """Return whether a tool is neither listed nor callable."""

@@ -1,13 +1,22 @@
-"""Rules with `instead_of`: answers to the questions of other rules, given once for such calls."""
+"""Questions of rules on a call, and rules with `instead_of`, which answer them for such calls."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from mcpwrap.core.policy.argument_path import steps_of
-from mcpwrap.core.policy.decision import Decision, Judgement
+from mcpwrap.core.policy.arguments.kinds import KIND_BY_PATH, WORDS_KEYS, ArgumentKind
+from mcpwrap.core.policy.compiled_rule import CompiledRule
+from mcpwrap.core.policy.decision import AskingRules, Decision, Judgement
 from mcpwrap.core.policy.rules import NegatedCondition, Rule
+from mcpwrap.core.protocol.json_keys import folded
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.globs import matches_any
+
+# Rules whose question is answered for equal calls only: a near miss cannot be undone.
+EXACT_ONLY = frozenset({
+    "default.database-reset", "default.force-push", "default.infrastructure-destroy",
+    "default.recursive-delete", "default.sql-by-shell",
+})  # fmt: skip
 
 
 class EvaluatedRule(Protocol):
@@ -63,8 +72,51 @@ def _blocks(rule: EvaluatedRule) -> bool:
     return rule.outcome is not None and rule.outcome.decision is Decision.BLOCK
 
 
+def asking_rules(asking: Sequence[CompiledRule], arguments: Json) -> AskingRules:
+    """Return the names of the rules, and the arguments that they are about."""
+    deciding: dict[str, None] = {}
+    exact: dict[str, None] = {}
+    for rule in asking:
+        for path in _paths(rule.rule):
+            kind = KIND_BY_PATH.get(path)
+            if kind is None:
+                deciding.update(dict.fromkeys(_first(path)))
+                continue
+            found = [at for at, _ in rule.arguments.of(kind, arguments)]
+            exact.update(dict.fromkeys(_holding(found, kind, arguments)))
+    names = tuple(rule.rule.name for rule in asking)
+    return AskingRules(
+        rules=names,
+        deciding=tuple({**exact, **deciding}),
+        exact=tuple(
+            arguments if EXACT_ONLY & set(names) and isinstance(arguments, dict) else exact
+        ),
+    )
+
+
+def _holding(found: Sequence[str], kind: ArgumentKind, arguments: Json) -> list[str]:
+    """Return the arguments that hold texts of a kind, with the words of a command beside them."""
+    if not found or not isinstance(arguments, dict):
+        return []
+    return [
+        name
+        for name in arguments
+        if any(at == name or at.startswith((f"{name}.", f"{name}[")) for at in found)
+        or (kind is ArgumentKind.SHELL and folded(name) in WORDS_KEYS)
+    ]
+
+
 def _named_arguments(rule: Rule) -> frozenset[str]:
     """Return the arguments of a call that the conditions of a rule name."""
+    return frozenset(name for path in _paths(rule) for name in _first(path))
+
+
+def _paths(rule: Rule) -> list[str]:
     abouts = (one.condition if isinstance(one, NegatedCondition) else one for one in rule.when)
-    firsts = (steps_of(about.arg)[0] for about in abouts)
-    return frozenset(step for step in firsts if isinstance(step, str))
+    return [about.arg for about in abouts]
+
+
+def _first(path: str) -> tuple[str, ...]:
+    """Return the argument that the path of a condition begins with."""
+    first = steps_of(path)[0]
+    return (first,) if isinstance(first, str) else ()

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mcpwrap.core.approval.approval_rule import is_by_rule
 from mcpwrap.core.audit.params import Box, Params, UnreadableParams, has_secret, params_of
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.protocol.json_value import Json
@@ -77,7 +78,7 @@ class QuestionReader:
     def take(self, record: Record) -> None:
         """Take a record, if it is of a call that was refused, or asked about."""
         is_call = record.sender == "agent" and record.method == TOOLS_CALL and record.id is not None
-        if not is_call or record.decision in _OTHERS:
+        if not is_call or record.decision in _OTHERS or is_by_rule(record.by):
             return
         if record.approval:
             self._take_question(record)

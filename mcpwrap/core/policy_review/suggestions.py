@@ -27,6 +27,7 @@ from mcpwrap.core.policy.rules import (
     Rule,
     Test,
 )
+from mcpwrap.core.policy.standing_answers import EXACT_ONLY
 from mcpwrap.core.policy_review.common_values import (
     common_tests,
     distinct,
@@ -40,11 +41,6 @@ from mcpwrap.core.protocol.json_value import Json
 Arguments = dict[str, Json]
 Compile = Callable[[Policy, str], CompiledPolicy]
 MIN_APPROVED = 2  # questions: a single approval is no habit
-# Rules whose question is answered for equal calls only: a near miss cannot be undone.
-EXACT_ONLY = frozenset({
-    "default.database-reset", "default.force-push", "default.infrastructure-destroy",
-    "default.recursive-delete", "default.sql-by-shell",
-})  # fmt: skip
 _ID_DIGITS = 8
 _MAX_KEYS = 30
 _NAME = "accepted-"

@@ -9,8 +9,8 @@ gate → person   JSON. The reply to `list` is a `Pending` for each question, an
                 comes with the documents, `PinsReply` with the report on a server's pins, and
                 `RulesReply` with the rules for a server.
 
-    list | watch | show ID | pins SERVER | rules SERVER | reset-pins SERVER | login USER PASSWORD |
-    decide …, with the fields of `DecideRequest`
+    list | watch | show ID | pins SERVER | rules SERVER | reset-pins SERVER | saved-rules |
+    revoke ID | login USER PASSWORD | decide …, with the fields of `DecideRequest`
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ MAX_REASON_BYTES = 1024
 MAX_PASSWORD_BYTES = 1024
 MAX_TIMES = 100  # requests that one approval is valid for
 MINUTES = 10  # length of `Scope.MINUTES`
-_DECIDE_FIELDS = 13
+PAGE_URL = "http://127.0.0.1:52080/approval/"  # of a question, by its id: mcpwrap-web.service
+_DECIDE_FIELDS = 14
 
 
 class Verdict(StrEnum):
@@ -41,6 +42,7 @@ class Scope(StrEnum):
     ONCE = "once"
     MINUTES = "minutes"
     SESSION = "session"
+    RULE = "rule"  # this request, and those that the saved approval rule covers
 
 
 class Channel(StrEnum):
@@ -96,6 +98,16 @@ class ResetPinsRequest(msgspec.Struct, frozen=True):
     server: str
 
 
+class SavedRulesRequest(msgspec.Struct, frozen=True):
+    """Request for the approval rules of the agents that the account may see."""
+
+
+class RevokeRequest(msgspec.Struct, frozen=True):
+    """Request to remove one approval rule, which only narrows what passes."""
+
+    id: str
+
+
 class LoginRequest(msgspec.Struct, frozen=True):
     """Check of an account's password. The reply is `DoneReply` or `RefusedReply`."""
 
@@ -119,6 +131,7 @@ class DecideRequest(msgspec.Struct, frozen=True, kw_only=True):
     subset: str = ""
     with_findings: bool = False  # accept definitions in which something was found, where strict
     process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the approver's process
+    rule: str = ""  # of `Scope.RULE`: a `RuleRequest` of core/approval/approval_rule.py, as JSON
     reason: bytes = b""  # for the agent, in UTF-8
 
 
@@ -129,6 +142,8 @@ FromApprover = (
     | PinsRequest
     | RulesRequest
     | ResetPinsRequest
+    | SavedRulesRequest
+    | RevokeRequest
     | LoginRequest
     | DecideRequest
 )
@@ -152,10 +167,15 @@ class Pending(_ToApprover, frozen=True, tag="pending"):
     rule: str
     message: str  # the rule's
     asked_at: float
-    expires_at: float  # 0 is never: a question on definitions
+    expires_at: float  # 0 is never
     times: int  # number of requests for it
     waiting: int  # requests that are held for it; the others are suspended and will retry
     may: Literal["yes", "proof", "no"]  # whether the account that lists it may answer it
+    may_save: Literal["yes", "proof", "no"] = "no"  # whether it may save an approval as a rule
+    asking: tuple[str, ...] = ()  # all policy rules that ask
+    deciding: tuple[str, ...] = ()  # arguments that these rules are about, to be shown first
+    exact: tuple[str, ...] = ()  # arguments that an approval rule must not let vary; "*": all
+    has_preview: bool = False  # what the call would change was read, after it began to wait
 
 
 class Paused(_ToApprover, frozen=True, tag="paused"):
@@ -172,10 +192,14 @@ class EndOfList(_ToApprover, frozen=True, tag="end"):
 
 
 class DocumentReply(_ToApprover, frozen=True, tag="shown"):
-    """Reply to `ShowRequest`, with descriptors: the document, and the last approved one, if any."""
+    """Reply to `ShowRequest`, with descriptors: the document, preview and last approved document.
+
+    The last two may be missing. The preview is of `core/approval/views/preview.py`.
+    """
 
     id: str
     digest: str
+    has_preview: bool = False
 
 
 class PinsReply(_ToApprover, frozen=True, tag="pins"):
@@ -186,6 +210,10 @@ class PinsReply(_ToApprover, frozen=True, tag="pins"):
 
 class RulesReply(_ToApprover, frozen=True, tag="rules"):
     """Reply to `RulesRequest`, with a descriptor: the part of the policy for the server."""
+
+
+class SavedRulesReply(_ToApprover, frozen=True, tag="saved"):
+    """Reply to `SavedRulesRequest`, with a descriptor: a list of `ApprovalRule`, as JSON."""
 
 
 class DoneReply(_ToApprover, frozen=True, tag="done"):
@@ -203,19 +231,28 @@ class RefusedReply(_ToApprover, frozen=True, tag="refused"):
 
 
 ToApprover = (
-    Pending | Paused | EndOfList | DocumentReply | PinsReply | RulesReply | DoneReply | RefusedReply
+    Pending
+    | Paused
+    | EndOfList
+    | DocumentReply
+    | PinsReply
+    | RulesReply
+    | SavedRulesReply
+    | DoneReply
+    | RefusedReply
 )
 
 
 _DECODER = msgspec.json.Decoder(ToApprover)
 
 
-_Named = ShowRequest | PinsRequest | RulesRequest | ResetPinsRequest
+_Named = ShowRequest | PinsRequest | RulesRequest | ResetPinsRequest | RevokeRequest
 _VERB_BY_KIND: Mapping[type[_Named], str] = {
     ShowRequest: "show",
     PinsRequest: "pins",
     RulesRequest: "rules",
     ResetPinsRequest: "reset-pins",
+    RevokeRequest: "revoke",
 }
 _KIND_BY_VERB = {verb.encode(): kind for kind, verb in _VERB_BY_KIND.items()}
 
@@ -235,7 +272,15 @@ def encode_question(packet: FromApprover) -> bytes:
             return b"list"
         case WatchRequest():
             return b"watch"
-        case ShowRequest(name) | PinsRequest(name) | RulesRequest(name) | ResetPinsRequest(name):
+        case SavedRulesRequest():
+            return b"saved-rules"
+        case (
+            ShowRequest(name)
+            | PinsRequest(name)
+            | RulesRequest(name)
+            | ResetPinsRequest(name)
+            | RevokeRequest(name)
+        ):
             return _lines(_VERB_BY_KIND[type(packet)], name)
         case LoginRequest(user, password):
             return _lines("login", user, password)
@@ -266,6 +311,8 @@ def decode_question(untrusted: bytes) -> FromApprover:
                 return ListRequest()
             case [b"watch"]:
                 return WatchRequest()
+            case [b"saved-rules"]:
+                return SavedRulesRequest()
             case [verb, name] if verb in _KIND_BY_VERB:
                 return _KIND_BY_VERB[verb](name.decode("ascii"))
             case [b"login", user, password]:
@@ -279,7 +326,7 @@ def decode_question(untrusted: bytes) -> FromApprover:
 
 
 def _decide(fields: list[bytes]) -> DecideRequest:
-    *texts, password, subset, with_findings, start, reason = fields
+    *texts, password, subset, with_findings, start, rule, reason = fields
     id_, digest, verdict, scope, times, channel, proof, user = (
         text.decode("ascii") for text in texts
     )
@@ -300,6 +347,7 @@ def _decide(fields: list[bytes]) -> DecideRequest:
         subset=subset.decode("ascii"),
         with_findings=with_findings == b"True",
         process_start=int(start),
+        rule=rule.decode(),
         reason=reason[:MAX_REASON_BYTES],
     )
 

@@ -128,6 +128,15 @@ class HubMemberRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     transports: tuple[str, ...] = ("stdio", "http")  # by which the hub's agent may have come
 
 
+class PreviewRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Read-only tool that shows an approver what a call of another tool would change."""
+
+    tool: str
+    arguments: dict[str, str]  # of that tool, each with the call's argument that it takes
+    compare: str = ""  # the call's argument that is the new text
+    count: str = ""  # the call's argument that is SQL, of which the rows are counted
+
+
 class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Access rule of one server, and the variables that the gate requests from a stub."""
 
@@ -147,6 +156,7 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pins: Pins = "first-use"
     executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
     workspaces: tuple[str, ...] = ()  # that it can write; () also in a file of an earlier version
+    previews: dict[str, PreviewRule] = {}  # by the tool whose calls wait for approval
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Return whether a peer with these ids (unix(7), SO_PEERCRED, SO_PEERGROUPS) is allowed."""

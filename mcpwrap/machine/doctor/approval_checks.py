@@ -22,7 +22,7 @@ def approvals(config: Config) -> list[Check]:
     """Return the checks of approvals; no check if no rule requires one."""
     try:
         policy = parse_policy(policy_files())
-        with_password = set(_approvers().by_user)
+        with_password = set(approvers().by_user)
     except UsageError as error:
         return [failed("policy", f"{error.where}: {error.named_problem}", "`mcpwrap policy check`")]
     except msgspec.MsgspecError:
@@ -35,7 +35,7 @@ def approvals(config: Config) -> list[Check]:
     agents = {account for server in asking for name in server.agents for account in _named(name)}
     found = ApproverAccounts(
         agents=agents,
-        members=set(_members(APPROVERS_GROUP)),
+        members=set(members(APPROVERS_GROUP)),
         with_password=with_password,
         same_uid=config.approvals.same_uid,
     )
@@ -50,17 +50,22 @@ def _asks(policy: Policy, server: str) -> bool:
 
 def _named(agent: str) -> Iterator[str]:
     """Yield the accounts that an entry of `agents` names."""
-    yield from _members(agent[1:]) if agent.startswith("@") else [agent]
+    yield from members(agent[1:]) if agent.startswith("@") else [agent]
 
 
-def _members(group: str) -> Iterator[str]:
+def members(group: str) -> Iterator[str]:
     """Yield the members of a group, including accounts whose primary group it is."""
     yield from accounts.members_of(group)
     gid = accounts.gid_of(group)
     yield from (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)
 
 
-def _approvers() -> approver_passwords.Approvers:
+def approvers() -> approver_passwords.Approvers:
+    """Return the accounts with a password for approvals. Needs root.
+
+    Raises:
+        msgspec.MsgspecError: the file is damaged.
+    """
     try:
         return approver_passwords.decode(Path(paths.APPROVERS).read_bytes())
     except FileNotFoundError:

@@ -40,7 +40,7 @@ def machine(config: Config) -> Iterator[Check]:
         fix = "remove `same_uid` from [approvals], then `sudo mcpwrap apply`"
         yield warned("approvals", text, fix)
     if any(server.egress for server in config.servers.values()):
-        yield _made("Squid", _squid)
+        yield _made("Squid", squid_program)
     for unit, meaning in _units(config):
         yield _made(unit, partial(_unit, unit, meaning))
 
@@ -84,7 +84,12 @@ def _landlock() -> Check:
     return good("kernel", f"{kernel}, Landlock {abi}")
 
 
-def _squid() -> Check:
+def squid_program() -> Check:
+    """Return the check of Squid's program.
+
+    Raises:
+        ToolError: it failed.
+    """
     if not Path(SQUID).exists():
         text = f"{SQUID} does not exist [E-EGRESS-NOT-INSTALLED]"
         return failed("Squid", text, "`apt install squid-openssl`")

@@ -20,6 +20,7 @@ from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_DIGITS,
     ApprovalAnswered,
+    ApprovalRuleChanged,
     PinsChanged,
     Record,
     decode_event,
@@ -35,7 +36,12 @@ _EPOCH = re.compile(r"[0-9]{8}")
 _SESSION = re.compile(rf"[0-9]{{1,{MAX_NUMBER_DIGITS}}}-[0-9]{{1,{MAX_PART_DIGITS}}}\.jsonl")
 # By how much a file's time may be behind that of its last record: the kernel's clock is coarse.
 _BEHIND_S = 5.0
-_SHOWN = (b'"what":"answered"', b'"what":"pins"')  # parts of lines of the master chain
+_ShownEvent = ApprovalAnswered | ApprovalRuleChanged | PinsChanged
+_SHOWN = (
+    b'"what":"answered"',
+    b'"what":"rule"',
+    b'"what":"pins"',
+)  # parts of lines of the master chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,8 @@ def records(path: Path) -> Iterator[Record]:
     return _decoded(tail.whole(path, MAX_FILE_BYTES) or ())
 
 
-def shown_events(folder: Path, at: float) -> Iterator[ApprovalAnswered | PinsChanged]:
-    """Yield the approvers' answers to pending approvals, and the changes of pins, since `at`."""
+def shown_events(folder: Path, at: float) -> Iterator[_ShownEvent]:
+    """Yield the answers of approvers, and the changes of approval rules and pins, since `at`."""
     for epoch in sorted(filter(_EPOCH.fullmatch, _names(folder))):
         for line in tail.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
             if any(part in line for part in _SHOWN):
@@ -94,7 +100,7 @@ def shown_events(folder: Path, at: float) -> Iterator[ApprovalAnswered | PinsCha
                     event = decode_event(line)
                     if isinstance(event, PinsChanged) and event.before == event.after:
                         continue  # a start of the gate
-                    if isinstance(event, ApprovalAnswered | PinsChanged) and event.at >= at:
+                    if isinstance(event, _ShownEvent) and event.at >= at:
                         yield event
 
 

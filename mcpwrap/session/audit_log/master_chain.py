@@ -14,6 +14,7 @@ from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.records import (
     MAX_PART_BYTES,
     ApprovalAnswered,
+    ApprovalRuleChanged,
     ChainHead,
     EpochBegan,
     EpochEnded,
@@ -148,6 +149,14 @@ class MasterChain:
 
     def pins_changed(self, changed: PinsChanged) -> None:
         """Record a change of the pins of a server.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._write(changed)
+
+    def rule_changed(self, changed: ApprovalRuleChanged) -> None:
+        """Record an approval rule that was saved, or is in force no more.
 
         Raises:
             OSError: it cannot be written.

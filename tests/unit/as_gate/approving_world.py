@@ -26,7 +26,8 @@ from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.core.audit.records import ApprovalAnswered, PinsChanged
+from mcpwrap.core.approval import rule_file
+from mcpwrap.core.audit.records import ApprovalAnswered, ApprovalRuleChanged, PinsChanged
 from mcpwrap.core.gate.ports import (
     ApprovalOutcome,
     ApprovalRequest,
@@ -35,6 +36,7 @@ from mcpwrap.core.gate.ports import (
     AwaitingApproval,
 )
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import AskingRules
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket, session_socket
@@ -51,6 +53,7 @@ from mcpwrap.core.wire.server_files import AccessList, AccessRule, HubMemberRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket import fd_passing, memfd, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
+from mcpwrap.session.approvals import rule_files
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 from tests.unit.as_gate.hub_world import GivenAccessList
@@ -85,6 +88,7 @@ class Written(AuditWriter):
     def __init__(self) -> None:
         self.events: list[ApprovalAnswered] = []
         self.changes: list[PinsChanged] = []
+        self.rules: list[ApprovalRuleChanged] = []
         self.is_broken = False
 
     @property
@@ -94,6 +98,11 @@ class Written(AuditWriter):
     def pins_changed(self, changed: PinsChanged) -> bool:
         if not self.is_broken:
             self.changes.append(changed)
+        return not self.is_broken
+
+    def rule_changed(self, changed: ApprovalRuleChanged) -> bool:
+        if not self.is_broken:
+            self.rules.append(changed)
         return not self.is_broken
 
     def forget(self) -> None:
@@ -129,6 +138,7 @@ class Session:
         world.poll.register(ours, select.POLLIN)
         self._world = world
         self.message = "Look."
+        self.asking_rules = AskingRules(rules=("writes",))
         self.in_client = server != "plain"  # as `InForce` has it
         recorder = About(RecordedSession(f"12-{pid}", server, uid, via))
         self.to_monitor = ToMonitor(theirs, DoorbellFlag(), Backoff())
@@ -147,6 +157,8 @@ class Session:
             message=self.message,
             expires_s=300.0,
             in_client=self.in_client,
+            by_form=self.in_client,
+            asking=self.asking_rules,
         )
         return self._world.while_serving(lambda: self.asking.ask(hold, wanted))
 
@@ -214,6 +226,9 @@ class World:
     def __init__(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audit: Written | None = None
     ) -> None:
+        (tmp_path / "rules").mkdir(exist_ok=True)
+        monkeypatch.setattr(rule_files, "FOLDER", tmp_path / "rules")
+        monkeypatch.setattr(rule_file, "FOLDER", str(tmp_path / "rules"))
         monkeypatch.setattr(connections, "_group", lambda: GROUP)
         monkeypatch.setattr(
             connections, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
@@ -238,6 +253,7 @@ class World:
     def close(self) -> None:
         for person in list(self.people._person_by_fd.values()):
             self.people.disconnect(person)
+        fd_passing.close_all(list(self.approving._rules._document_fd_by_id.values()))
         documents = self.approving.deciding.documents
         documents.keep_only([])
         fd_passing.close_all(

@@ -7,14 +7,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from mcpwrap.core.approval import document
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.pins import pin_question, pins_report
 from mcpwrap.core.pins.pins_report import PinsReport
 from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.decision import AskingRules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
@@ -31,8 +34,11 @@ from mcpwrap.core.wire.approval_socket import (
     PinsRequest,
     RefusedReply,
     ResetPinsRequest,
+    RevokeRequest,
     RulesReply,
     RulesRequest,
+    SavedRulesReply,
+    SavedRulesRequest,
     ShowRequest,
     ToApprover,
     WatchRequest,
@@ -64,6 +70,7 @@ class ScriptedGate:
         self.decided: list[DecideRequest] = []
         self.answer: DoneReply | RefusedReply = DoneReply(text="approved")
         self.paused: list[Paused] = []
+        self.rules: list[ApprovalRule] = []
         self.reset: list[str] = []  # servers
         self.damaged: set[str] = set()
         self.reports: dict[str, PinsReport] = {}  # by server
@@ -89,9 +96,11 @@ class ScriptedGate:
         *,
         before: Question | None = None,
         may: May = "yes",
+        may_save: May = "yes",
         rule: str = "no-delete",
         message: str = "Think.",
         expires_at: float = NOW + 300,
+        asking: AskingRules = AskingRules(),  # noqa: B008  # it is frozen
     ) -> Pending:
         """Add a pending question, and send the list to the watchers."""
         shown = document.document(asked)
@@ -111,6 +120,10 @@ class ScriptedGate:
             times=1,
             waiting=1,
             may=may,
+            may_save=may_save,
+            asking=asking.rules or (rule,),
+            deciding=asking.deciding,
+            exact=asking.exact,
         )
         with self._lock:
             last = document.document(before) if before else None
@@ -183,6 +196,13 @@ class ScriptedGate:
             case DecideRequest():
                 self.decided.append(asked)
                 _send(connection, self.answer)
+            case SavedRulesRequest():
+                fd = memfd.sealed("test", msgspec.json.encode(self.rules))
+                fd_passing.send(connection, approval_socket.encode(SavedRulesReply()), [fd])
+                fd_passing.close_all([fd])
+            case RevokeRequest(id_) if id_ in {rule.id for rule in self.rules}:
+                self.rules = [rule for rule in self.rules if rule.id != id_]
+                _send(connection, DoneReply(text=f"rule {id_} is revoked"))
             case _:
                 self._reply_on_server(connection, asked)
 

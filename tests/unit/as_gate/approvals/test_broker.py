@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,10 @@ from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, PageRequest, Wit
 from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
+from mcpwrap.core.approval.client_forms import NO_CLIENT, FormAnswer
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved, AwaitingApproval
+from mcpwrap.core.policy.decision import AskingRules
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
@@ -66,6 +67,7 @@ def test_the_shown_document_is_approved_and_the_session_notified(world: World) -
         id=waits.id, digest=waits.shown, size=pending.size, agent_uid=1000, server="sqlite",
         session="12-1", method="tools/call", target="drop", rule="writes", message="Look.",
         asked_at=pending.asked_at, expires_at=pending.asked_at + 300, times=1, waiting=1, may="yes",
+        may_save="yes", asking=("writes",),
     )  # fmt: skip
     assert bob.says(ShowRequest(waits.id)) == [DocumentReply(id=waits.id, digest=waits.shown)]
     (document,) = texts(bob)
@@ -272,15 +274,15 @@ def test_elicitation(world: World) -> None:
     one, other = world.session(1), world.session(2)
     waits = waiting(one)
     assert waiting(other).id == waits.id
-    other.asking.answer(1, approves=True)
+    other.asking.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)
     world.serve()
     by = "uid 1000 in the agent's own window"
     assert other.hears()[1:] == [ApprovalOutcome(hold=1, what="approved", by=by)]
     assert [told.what for told in one.hears() if told] == []  # a question of another session
     assert world.audit.events[0].channel == "client"
-    other.asking.answer(1, approves=True)  # decided meanwhile
+    other.asking.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)  # decided meanwhile
     waiting(other, 2)
-    other.asking.answer(2, approves=False)
+    other.asking.take_form_answer(2, NO_CLIENT, FormAnswer.DENIED)
     world.serve()
     assert [told.what for told in other.hears() if told] == ["denied"]
     assert [one.id for one in world.approver().listed()] == [waits.id]
@@ -292,7 +294,7 @@ def test_without_a_rule_or_from_a_hub_an_approval_by_elicitation_is_refused(
 ) -> None:
     session = world.session(server=server, via=via)
     waiting(session)
-    session.asking.answer(1, approves=True)
+    session.asking.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)
     with pytest.raises(ChannelError, match="no rule allows an approval by elicitation"):
         world.serve()
 
@@ -440,10 +442,17 @@ def test_a_slow_reader_gets_no_more_packets(world: World) -> None:
     assert world.people.receive(person) == b""
 
 
-def test_two_full_lists_fit_into_the_buffer(world: World) -> None:
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [("é" * 1000, ()), ("é" * 300, tuple(f"{number:015}" for number in range(99)))],
+)
+def test_two_full_lists_fit_into_the_buffer(
+    world: World, message: str, names: tuple[str, ...]
+) -> None:
     for pid in range(1, 5):
         session = world.session(pid, uid=1000 + pid, server="a-server-with-a-long-name")
-        session.message = "é" * 1000
+        session.message = message
+        session.asking_rules = AskingRules(rules=names[:4], deciding=names, exact=names)
         for number in range(16):
             waiting(session, number + 1, n=number)
     bob = world.somebody(0)
@@ -451,23 +460,6 @@ def test_two_full_lists_fit_into_the_buffer(world: World) -> None:
     bob.socket.send(b"list")
     world.serve()
     assert len(bob.hears()) == 2 * 65
-
-
-def write_approvers(path: Path, uid: int, password: bytes) -> None:
-    from nacl.pwhash import argon2id
-
-    hash_ = argon2id.str(password, argon2id.OPSLIMIT_MIN, argon2id.MEMLIMIT_MIN).decode()
-    path.write_text(f'{{"by_user":{{"root":{{"uid":{uid},"hash":"{hash_}"}}}}}}')
-
-
-@pytest.fixture
-def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`root` has a password here, because that account exists on every machine."""
-    from mcpwrap.as_gate.approvals import authentication
-
-    path = tmp_path / "approvers.json"
-    write_approvers(path, 0, b"right")
-    monkeypatch.setattr(authentication, "APPROVERS", path)
 
 
 @pytest.mark.usefixtures("passwords")

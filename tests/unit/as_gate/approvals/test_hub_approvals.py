@@ -6,6 +6,7 @@ import pytest
 
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.approved_calls import VALID_FOR_S
+from mcpwrap.core.approval.client_forms import NO_CLIENT, FormAnswer
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.gate.ports import Approved, AwaitingApproval
 from mcpwrap.core.wire.approval_socket import DecideRequest, Scope, Verdict
@@ -107,7 +108,7 @@ def test_the_agents_own_window_counts_where_the_members_rule_allows_it(
     outer, inner = sessions(world, member)
     inner.in_client = in_client
     outer.ask(1, f"{member}__{TOOL}", **ARGUMENTS)
-    outer.asking.answer(1, approves=True)
+    outer.asking.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)
     world.serve()
     answer = inner.ask(1, TOOL, **ARGUMENTS)
     assert isinstance(answer, Approved if is_covered else AwaitingApproval)

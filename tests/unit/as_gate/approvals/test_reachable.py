@@ -9,9 +9,17 @@ import pytest
 from mcpwrap.as_gate.approvals import authentication, reachable
 from mcpwrap.as_gate.approvals.authentication import account_of
 from mcpwrap.as_gate.approvals.reachable import KNOWN_FOR_S
+from mcpwrap.core.approval import client_forms
+from mcpwrap.core.approval.client_forms import (
+    NO_CLIENT,
+    ClientIdentity,
+    FormAnswer,
+    FormRecord,
+)
 from mcpwrap.core.gate.ports import ApprovalUnavailable, AwaitingApproval
 from mcpwrap.core.wire.approval_socket import WatchRequest
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
+from mcpwrap.session.approvals import client_forms_file
 from tests.unit.as_gate.approving_world import HUB, World
 
 AGENT_UID = 1000  # of the sessions of `World`
@@ -108,6 +116,84 @@ def test_who_watches_and_may_answer_is_asked(
 @pytest.mark.parametrize(("via", "waits"), [("", True), (HUB, False)])  # a hub has no window
 def test_a_window_of_the_agent_needs_no_approver(alone: World, via: str, *, waits: bool) -> None:
     assert is_asked(alone, "sqlite", via=via) is waits  # its rule has `ask_in_client`
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_given_up"),
+    [
+        (FormAnswer.BY_ITSELF, True),
+        (FormAnswer.CLOSED, True),
+        (FormAnswer.DENIED, False),  # which is an answer
+    ],
+)
+def test_a_window_without_a_person_is_given_up_where_no_other_can_answer(
+    alone: World, answer: FormAnswer, *, is_given_up: bool
+) -> None:
+    session = alone.session(server="sqlite")
+    assert isinstance(session.ask(1), AwaitingApproval)
+    session.asking.take_form_answer(1, NO_CLIENT, answer)
+    alone.serve()
+    [told] = [told for told in session.hears() if told]
+    if is_given_up:
+        assert told.what == "unasked"
+        assert told.reason.startswith("no account can approve calls of")
+        assert "mcpwrap approvals passwd" in told.remedy
+    else:
+        assert told.what == "denied"
+    fatigue = alone.approving._book.fatigue._known[AGENT_UID, "sqlite"]
+    assert len(fatigue.denied_at_s) == (not is_given_up)  # only a person's denial counts
+
+
+def test_a_window_without_a_person_leaves_the_question_to_others(world: World) -> None:
+    session, bob = world.session(server="sqlite"), world.approver()
+    waits = session.ask(1)
+    assert isinstance(waits, AwaitingApproval)
+    session.asking.take_form_answer(1, NO_CLIENT, FormAnswer.BY_ITSELF)
+    world.serve()
+    assert [told for told in session.hears() if told] == []
+    assert [one.id for one in bob.listed()] == [waits.id]
+
+
+def test_a_client_that_answered_by_itself_is_remembered(world: World) -> None:
+    client, uid = ClientIdentity("batch", "1"), AGENT_UID
+    session = world.session(server="sqlite")
+    assert isinstance(session.ask(1), AwaitingApproval)
+    assert session.asking.asks_by_form(client, in_client=True)
+    session.asking.take_form_answer(1, client, FormAnswer.BY_ITSELF)
+    world.serve()
+    assert not session.asking.asks_by_form(client, in_client=True)
+    [record] = world.approving.forms_of(uid).records()  # as the next session of the account has it
+    assert record.client == client
+    assert world.approving.forms_of(uid + 1).records() == []  # another account's are its own
+    assert list(client_forms_file.gate_paths()) == [(uid, client_forms_file.gate_path(uid))]
+    assert client_forms_file.read(client_forms_file.gate_path(uid)) == [record]
+
+
+def test_what_was_measured_is_known_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules").mkdir()
+    record = FormRecord(name="batch", version="1", by_itself_at=1_800_000_000.0)
+    for name in (f"client-forms-{AGENT_UID}", "client-forms-.new"):
+        (tmp_path / "rules" / name).write_bytes(client_forms.encode([record]))
+    world = World(tmp_path, monkeypatch)
+    try:
+        assert world.approving.forms_of(AGENT_UID).records() == [record]
+    finally:
+        world.close()
+
+
+def test_only_an_answer_to_a_question_is_remembered(world: World) -> None:
+    """A session's process that sends others makes the monitor write nothing."""
+    client = ClientIdentity("batch", "1")
+    session = world.session(server="sqlite")
+    assert isinstance(session.ask(1), AwaitingApproval)
+    session.asking.take_form_answer(2, client, FormAnswer.BY_ITSELF)
+    world.serve()
+    assert world.approving.forms_of(AGENT_UID).records() == []
+    session.asking.take_form_answer(1, client, FormAnswer.BY_ITSELF)
+    world.serve()
+    assert [one.client for one in world.approving.forms_of(AGENT_UID).records()] == [client]
 
 
 def test_an_approval_that_was_given_is_used(world: World) -> None:

@@ -2,6 +2,8 @@
 
 import socket
 from contextlib import suppress
+from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     ApprovalResponse,
     FromChild,
     PageRequest,
+    ToolRulesRequest,
     Withdrawn,
     decode,
     decode_answer,
@@ -21,10 +24,14 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     encode,
 )
 from mcpwrap.as_gate.ipc.packets import ChannelError
+from mcpwrap.core.approval.approval_rule import ALL_EXACT
+from mcpwrap.core.approval.client_forms import NO_CLIENT, ClientIdentity, FormAnswer
 from mcpwrap.core.gate.ports import ApprovalOutcome
+from mcpwrap.core.policy.decision import AskingRules
 
 LAST = 2**32 - 1
 ASK = ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
+ASKING = AskingRules(rules=("a", "b"), deciding=("sql", "größe"), exact=("sql",))
 
 
 @pytest.mark.parametrize(
@@ -34,14 +41,37 @@ ASK = ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
         ASK,
         ApprovalQuery(LAST, 86_400.0, "", "", "", ""),
         ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "", "12ab", in_client=True),
+        replace(ASK, saved="7f3a", asking=ASKING),
+        ToolRulesRequest("tools/call", "drop"),
+        ToolRulesRequest("", ""),
         Withdrawn(1, will_resume=True),
         Withdrawn(LAST, will_resume=False),
-        AnsweredInClient(1, approves=True),
-        AnsweredInClient(1, approves=False),
+        ApprovalQuery(7, inf, "tools/call", "drop", "writes", "", by_form=True),
+        *(AnsweredInClient(1, answer, NO_CLIENT) for answer in FormAnswer),
+        AnsweredInClient(LAST, FormAnswer.DENIED, ClientIdentity("claude-code", "2.1.0")),
     ],
 )
 def test_there_and_back(packet: FromChild) -> None:
     assert decode(encode(packet)) == packet
+
+
+@pytest.mark.parametrize(
+    ("names", "sent"),
+    [
+        (ASKING, ASKING),
+        (AskingRules(exact=("x" * 127,)), AskingRules(exact=("x" * 127,))),
+        (AskingRules(exact=("x" * 128,)), AskingRules(exact=(ALL_EXACT,))),
+        (AskingRules(deciding=("a", "x" * 200)), AskingRules(deciding=("a",), exact=(ALL_EXACT,))),
+        (AskingRules(deciding=("a\x1fb",)), AskingRules(exact=(ALL_EXACT,))),
+        (AskingRules(deciding=("",)), AskingRules(exact=(ALL_EXACT,))),
+        (AskingRules(exact=("\ud800",)), AskingRules(exact=(ALL_EXACT,))),
+        (AskingRules(rules=("r" * 300, "s" * 300)), AskingRules(rules=("r" * 300,))),
+    ],
+)
+def test_names_that_cannot_be_sent_make_all_arguments_exact(
+    names: AskingRules, sent: AskingRules
+) -> None:
+    assert decode(encode(replace(ASK, asking=names))) == replace(ASK, asking=sent)
 
 
 def test_long_texts_are_cut_and_none_is_split() -> None:
@@ -55,6 +85,7 @@ def test_long_texts_are_cut_and_none_is_split() -> None:
 @pytest.mark.parametrize(
     "untrusted",
     [
+        b"M", b"Ma", b"Ma\0b\0c", b"Ma\n\0b", b"M" + b"a" * 600 + b"\0",
         b"Q", b"C", b"I", b"Q" + bytes(15), b"C" + bytes(15),
         encode(ASK)[:17], encode(ASK) + b"\0", encode(ASK).replace(b"\0writes", b"writes"),
         encode(ApprovalQuery(1, 0.0, "", "", "", "")),

@@ -87,8 +87,8 @@ def test_the_list_for_machines_is_ascii(gate: ScriptedGate, run: Run) -> None:
 def test_one_is_shown_in_full(gate: ScriptedGate, run: Run) -> None:
     gate.put("7f3a", DELETE, before=question(query="DELETE FROM u"))
     out = run("show")
-    assert '    "query": "DELETE FROM t"\n' in out
-    assert '-   "query": "DELETE FROM u"\n' in out
+    assert '  query: "DELETE FROM t"\n' in out
+    assert '- query: "DELETE FROM u"\n' in out
     assert digest(document(DELETE)) in out
     assert run("show", "7") == out
 
@@ -100,7 +100,7 @@ def test_one_is_shown_to_machines(gate: ScriptedGate, run: Run) -> None:
     assert out.isascii()
     assert found["question"]["params"]["arguments"] == {"query": "\x9b"}
     assert found["shown"] == '{\n  "query": "\\x9b"\n}'
-    assert '+  "query": "\\x9b"' in found["difference"]
+    assert '+query: "\\x9b"' in found["difference"]
     assert found["before"]["params"]["arguments"] == {"query": "DELETE FROM t"}
 
 
@@ -155,7 +155,7 @@ def test_each_request_is_printed_once_as_it_comes(
 def test_what_was_shown_is_approved(gate: ScriptedGate, run: Run, at_terminal: list[str]) -> None:
     gate.put("7f3a", DELETE)
     out = run("approve", "7f3a")
-    assert '    "query": "DELETE FROM t"\n' in out
+    assert '  query: "DELETE FROM t"\n' in out
     assert out.endswith("approved\n")
     shown = digest(document(DELETE))
     assert gate.decided == [DecideRequest(id="7f3a", digest=shown, verdict=Verdict.APPROVE)]

@@ -21,6 +21,7 @@ from mcpwrap.core.approval.throttle import MAX_DENIALS, MAX_NEW
 from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, Scope, Verdict
 
 EXPIRES_S = 300.0
+TOOL = (1000, "sqlite", "tools/call", "drop")
 
 
 def about(digest: str, agent_uid: int = 1000) -> ApprovalSubject:
@@ -74,8 +75,9 @@ class Story:
             case ["ends", session]:
                 self.book.is_over(int(session))
                 return ""
-            case ["void"]:
-                return said(self.book.void())
+            case [("void" | "again") as how]:
+                again = how == "again"
+                return said(self.book.judge_again(TOOL) if again else self.book.void())
             case ["after", seconds]:
                 self.now_s += float(seconds)
                 return said(self.book.expire(self.now_s))
@@ -312,6 +314,48 @@ def test_repeated_retries_do_not_grow_an_entry() -> None:
     assert [story.tell("asks 1.9999 a"), story.tell("asks 2.2 a")] == ["q1 by bob"] * 2
 
 
+def test_after_a_rule_was_saved_the_others_of_its_tool_are_judged_again() -> None:
+    story = Story()
+    for number, digest in enumerate("abbc", 1):
+        story.tell(f"asks 1.{number} {digest}")
+    story.tell("leaves 1.4")
+    assert story.tell("approve q1 a rule 1") == "1.1 approved"
+    assert story.tell("again") == "1.2 void, 1.3 void"
+    assert [entry.id for entry in story.book.entries()] == ["q3"]  # its request will retry
+    assert story.tell("asks 1.5 b") == "new q2"  # the same question, in the list again
+    assert story.tell("asks 1.6 b") == "q2"
+    assert story.tell("asks 1.7 c") == "q3"
+    assert story.tell("approve q2 b") == "1.5 approved, 1.6 denied"
+    assert story.tell("asks 1.8 b") == "new q4"
+
+
+def test_a_question_that_is_asked_again_is_not_counted_but_expires() -> None:
+    story = Story()
+    for number in range(1, MAX_NEW + 1):
+        story.tell(f"asks 1.{number} d{number}")
+        if number < MAX_NEW:
+            story.tell(f"cancels 1.{number}")
+    story.tell("again")
+    assert story.tell(f"asks 1.99 d{MAX_NEW}") == f"new q{MAX_NEW}"
+    story.tell("again")
+    story.now_s += EXPIRES_S
+    assert story.tell(f"asks 1.100 d{MAX_NEW}") == f"new q{MAX_NEW + 1}"
+    story.tell("again")
+    story.tell("void")
+    assert story.tell(f"asks 1.101 d{MAX_NEW}") == f"new q{MAX_NEW + 2}"
+
+
+def test_an_approval_as_a_rule_leaves_equal_requests_to_the_rule() -> None:
+    story = Story()
+    story.tell("asks 1.1 a")
+    story.tell("asks 2.1 a")
+    assert story.tell("approve q1 a rule 1") == "1.1 approved, 2.1 void"
+    story.tell("asks 1.2 b")
+    story.tell("leaves 1.2")
+    story.tell("approve q2 b rule 1")  # for the retry of a suspended request, once
+    assert [story.tell("asks 1.3 b"), story.tell("asks 1.4 b")] == ["q2 by bob", "new q3"]
+
+
 def test_many_denials_or_questions_pause_an_agent() -> None:
     story = Story()
     for number in range(1, MAX_DENIALS + 1):
@@ -428,9 +472,11 @@ class Trial:
             self.model.digest[id_] == digest
         )  # the document that was shown is the one that was asked about
         if verdict is Verdict.APPROVE:
-            self.model.allowed[id_] = 1 if answer.scope is Scope.ONCE else answer.times
+            is_single = answer.scope in {Scope.ONCE, Scope.RULE}
+            self.model.allowed[id_] = 1 if is_single else answer.times
             self.model.until_s[id_] = {
                 Scope.ONCE: entry.expires_at_s,
+                Scope.RULE: entry.expires_at_s,
                 Scope.MINUTES: now_s + 60 * MINUTES,
                 Scope.SESSION: float("inf"),
             }[answer.scope]

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.records import ApprovalAnswered, PinsChanged, Record
+from mcpwrap.core.audit.approval_rules_format import rule_line
+from mcpwrap.core.audit.records import ApprovalAnswered, ApprovalRuleChanged, PinsChanged, Record
 from mcpwrap.core.audit.text_format import (
     NOBODY,
     AuditLine,
@@ -227,6 +228,46 @@ def test_a_change_of_pins_is_a_record_without_a_session(change: PinsChanged, lin
     shown = line_of(record_of(change), "?")
     assert shown.before == "2026-03-01T12:00:00.000+00:00  -  git  -"
     assert f"{shown.decision} {shown.after}" == line
+
+
+RULE = ApprovalRuleChanged(
+    n=5, at=NOW, outcome="saved", rule="7f3a", server="todo", agent_uid=1000, method="tools/call",
+    target="delete_item", approval="a1b2", by="bob (command)", ticked=("id", "\x1b"), until=NOW,
+    times=20, session="12-1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            RULE,
+            (
+                "saved approval-rule delete_item  (7f3a: until 2026-03-01T12:00+00:00, 20 times, "
+                r"in session 12-1, id, \x1b may diff...)  approval 7f3a by bob (command)"
+            ),
+        ),
+        (
+            msgspec.structs.replace(
+                RULE, outcome="used up", by="", ticked=(), until=0.0, times=0, session=""
+            ),
+            "used up approval-rule delete_item  (7f3a: equal calls)",
+        ),
+    ],
+)
+def test_a_change_of_an_approval_rule_is_a_record_without_a_session(
+    change: ApprovalRuleChanged, line: str
+) -> None:
+    shown = line_of(record_of(change), "alice")
+    assert shown.before == "2026-03-01T12:00:00.000+00:00  alice  todo  -"
+    assert f"{shown.decision} {shown.after}" == line
+    journal = rule_line(change)
+    assert journal.startswith(f"approval rule 7f3a for delete_item of 'todo' {change.outcome}")
+    assert journal.isprintable()
+
+
+def test_an_answer_is_still_a_record() -> None:
+    assert record_of(ANSWERED) == answer(ANSWERED)
 
 
 @pytest.mark.parametrize("text", NASTY)

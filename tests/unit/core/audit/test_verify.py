@@ -281,10 +281,13 @@ def test_unchanged_records_are_counted(world: World) -> None:
 def test_approval_answers_are_in_the_chain(world: World) -> None:
     world.gate.answered()
     world.gate.answered("refused")
+    world.gate.rule_saved()
     world.gate.anchor()
     assert (world.checked().findings, world.checked().remarks) == ([], [])
     master = world.gate.path(records.MASTER)
-    for before, after in ((b'"approved"', b'"refused"'), (b'"uid":1001', b'"uid":1000')):
+    for before, after in (
+        (b'"approved"', b'"refused"'), (b'"uid":1001', b'"uid":1000'), (b'"times":5', b'"times":9')
+    ):  # fmt: skip
         honest = world.files[master]
         world.files[master] = honest.replace(before, after)
         assert world.checked().findings

@@ -97,3 +97,15 @@ def test_arguments_that_are_no_table_are_left_out(arguments: Json) -> None:
 def test_a_name_that_was_cut_is_left_out() -> None:
     (one,) = refused(1, "t", ONE)
     assert read([replace(one, target="t...")]).by_key == {}
+
+
+def test_calls_that_passed_by_an_approval_rule_are_no_answers_of_a_person() -> None:
+    rule = "rule 7f3a of bob (command)"
+    reader = read(
+        asked(1, "delete", {"id": 1}),
+        [record(id=2, target="delete", decision="approved", approval="7f3a", by=rule,
+                plain=plain("delete", {"id": 2}))],
+    )  # fmt: skip
+    (history,) = reader.by_key.values()
+    assert history.with_answer(Answer.APPROVED) == [{"id": 1}]
+    assert history.must_not_pass() == []

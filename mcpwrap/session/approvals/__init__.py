@@ -1,0 +1,1 @@
+"""Files of approvals: saved rules, and clients that draw forms; for the gate and `mcpwrap run`."""
