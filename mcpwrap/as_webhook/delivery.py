@@ -81,7 +81,7 @@ class WebhookDelivery:
         await self._poster.post(
             Text(
                 msgspec.json.encode(body),
-                pending.expires_at or math.inf,  # a question on definitions does not expire
+                pending.expires_at or math.inf,
                 lambda: self._unseen.was_pending(pending.id),
             )
         )

@@ -7,7 +7,15 @@ from typing import Literal, assert_never
 from mcpwrap.core import names
 from mcpwrap.core.wire.execution.execute_api import TOKEN
 from mcpwrap.core.wire.execution.worker_file import LISTENER_POOL, RunLimits
-from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Pins, Relay
+from mcpwrap.core.wire.server_files import (
+    CACHE_BYTES,
+    STATE_BYTES,
+    Keep,
+    OAuth,
+    Pins,
+    PreviewRule,
+    Relay,
+)
 from mcpwrap.errors import UsageError, problem_lines
 
 GIB = 1024**3
@@ -179,6 +187,7 @@ class Server:
     idle_exit_s: int = IDLE_EXIT_S  # 0 is never
     shared: bool = False
     allow_degraded: bool = False
+    previews: Mapping[str, PreviewRule] = field(default_factory=dict)  # by tool
     limits: Limits = field(default_factory=Limits)
 
     def has_network(self) -> bool:

@@ -16,6 +16,7 @@ from mcpwrap.config.file_types.config_file import (
     MAX_TASKS,
     HubSettings,
     HubTable,
+    PreviewTable,
     ProgramSettings,
     ProgramTable,
     PythonSettings,
@@ -39,7 +40,7 @@ from mcpwrap.config.model import (
     Server,
 )
 from mcpwrap.config.toml_table import TomlTableReader
-from mcpwrap.core.wire.server_files import Pins, Relay
+from mcpwrap.core.wire.server_files import Pins, PreviewRule, Relay
 
 _TABLES: dict[type[Runs], type[FileTable]] = {
     Local: ProgramTable,
@@ -90,8 +91,16 @@ def read(name: str, reader: TomlTableReader) -> Server:
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
         idle_exit_s=ours.one("idle_exit", quantities.idle_s, IDLE_EXIT_S),
+        previews=_previews(ours.table("previews")),
         limits=_limits(ours.table("limits"), persistent),
     )
+    if server.previews and server.relay == "direct":
+        ours.note(
+            "previews",
+            "the gate does not see the messages of this server",
+            'write `relay = "gate"`, or remove it',
+            code="E-CONFIG-PREVIEW",
+        )
     ours.finish(keys_of(_SETTINGS[type(runs)]))
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
@@ -114,6 +123,34 @@ def read(name: str, reader: TomlTableReader) -> Server:
         case _:
             assert_never(runs)
     return server
+
+
+def _previews(reader: TomlTableReader) -> dict[str, PreviewRule]:
+    return {tool: _preview(tool, reader.table(tool)) for tool in reader.names()}
+
+
+def _preview(tool: str, reader: TomlTableReader) -> PreviewRule:
+    named = reader.one("tool", str, "")
+    arguments = reader.table("arguments")
+    rule = PreviewRule(
+        tool=named,
+        arguments={name: arguments.one(name, str, "") for name in arguments.names()},
+        compare=reader.one("compare", str, ""),
+        count=reader.one("count", str, ""),
+    )
+    reader.finish(keys_of(PreviewTable))
+    problem, fix = "", ""
+    if not named or named == tool:
+        problem = "a call cannot be its own preview" if named else "it names no tool"
+        fix = 'write `tool = "…"`: a tool of the same server that only reads'
+    elif rule.count and rule.count not in rule.arguments.values():
+        problem = f"no argument of {named!a} takes {rule.count!a}"
+        fix = f"write it in `arguments`, as the source of the argument of {named!a} that is SQL"
+    elif rule.count and rule.compare:
+        problem, fix = "`compare` and `count` exclude each other", "remove one of them"
+    if problem:
+        reader.note("tool", problem, fix, code="E-CONFIG-PREVIEW")
+    return rule
 
 
 def _runs(name: str, reader: TomlTableReader, ours: TomlTableReader) -> Runs:

@@ -23,7 +23,7 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.core import umask
 from mcpwrap.core.wire.execution.worker_file import RunLimits
-from mcpwrap.core.wire.server_files import OAuth
+from mcpwrap.core.wire.server_files import OAuth, PreviewRule
 
 _Value = bool | int | str | tuple[str, ...] | Mapping[str, "_Value"]
 _Lines = Iterable[tuple[str, _Value]]
@@ -121,7 +121,10 @@ def _ours(server: Server) -> _Lines:
     yield from _flag("allow_degraded", server.allow_degraded)
     if server.idle_exit_s != _PLAIN.idle_exit_s:
         yield "idle_exit", _time(server.idle_exit_s)
-    yield from _unusual(("limits", dict(_limits(server.limits))))
+    yield from _unusual(
+        ("previews", {tool: dict(_preview(rule)) for tool, rule in server.previews.items()}),
+        ("limits", dict(_limits(server.limits))),
+    )
 
 
 _PLAIN = Server(name="", runs=Local(command=""))  # with the default of each setting
@@ -196,6 +199,12 @@ def _python(runs: Python) -> _Lines:
     if runs.worker:
         yield "worker", f"https://{_direct(runs.worker)}"
     yield from _unusual(("worker_ca", runs.worker_ca), ("runs", dict(_run_limits(runs.limits))))
+
+
+def _preview(rule: PreviewRule) -> _Lines:
+    yield "tool", rule.tool
+    yield "arguments", rule.arguments
+    yield from _unusual(("compare", rule.compare), ("count", rule.count))
 
 
 def _run_limits(limits: RunLimits) -> _Lines:

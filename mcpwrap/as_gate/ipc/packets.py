@@ -21,7 +21,7 @@ from typing import assert_never, cast
 from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
 from mcpwrap.core.policy.decision import LimitExceeded, LimitKind
 
-MAX_BYTES = 8 * 1024
+MAX_BYTES = 32 * 1024
 NO_DIGEST = bytes(DIGEST_BYTES)
 _MAX_TOOL_CHARS = 512  # longer names are cut, and count as one tool if they are then equal
 

@@ -139,9 +139,10 @@ class Monitor:
         return now
 
     def _follow(self, admissions: AccessList) -> None:
-        """Keep the stored definitions and pins of the servers in the access list."""
+        """Keep what is stored of the servers in the access list: definitions, pins, rules."""
         self._dispatcher.definitions.prune(admissions)
         self._pins.follow(admissions)
+        self._approving.follow(admissions)
 
     def _allows_same_uid(self) -> bool:
         """Return root's current setting, also if it changed after the last session began."""
@@ -292,7 +293,12 @@ class Monitor:
             context = admit.ChildContext(
                 who,
                 admissions,
-                ToMonitor(socket.socket(fileno=to_monitor), bell, self._dispatcher.backoff),
+                ToMonitor(
+                    socket.socket(fileno=to_monitor),
+                    bell,
+                    self._dispatcher.backoff,
+                    self._approving.forms_of(who.uid),
+                ),
                 socket.socket(fileno=outcomes),
                 self._policies,
                 self._filter,

@@ -49,6 +49,7 @@ class SessionJudge:
         approvals = SessionApprovals(monitor, recorder, outer_calls)
         self.gate = Gate(policy, self._limits, recorder, approvals, executes=admission.executes)
         self.gate.name_owner(PolicyOwner(recorder.about.server))
+        self.gate.preview(admission.previews)
         if admission.is_member:
             self.gate.collect(DefinitionsCollector(SessionDefinitions(self._who, monitor)))
         self._pins = admission.pins

@@ -6,12 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.as_gate.ipc import approval_packets, hub_packets, packets, pin_packets
-from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, ApprovalResponse, PageRequest
+from mcpwrap.as_gate.ipc.approval_packets import (
+    ApprovalQuery,
+    ApprovalResponse,
+    PageRequest,
+    ToolRulesRequest,
+)
 from mcpwrap.as_gate.ipc.hub_packets import DefinitionsRequest, OuterAgent, OuterQuery
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.ipc.pin_packets import DefinitionsOffered, OfferPageRequest
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
+from mcpwrap.core.approval.approval_rule import ApprovalRule
+from mcpwrap.core.approval.client_forms import ClientForms
 from mcpwrap.core.pins import pins_view
 from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.decision import LimitExceeded
@@ -31,12 +38,19 @@ class PolicyUpdate:
 class ToMonitor:
     """A child's end of its channel. A request is answered before the next packet is sent."""
 
-    def __init__(self, monitor: socket.socket, bell: DoorbellFlag, failures: Backoff) -> None:
+    def __init__(
+        self,
+        monitor: socket.socket,
+        bell: DoorbellFlag,
+        failures: Backoff,
+        forms: ClientForms | None = None,
+    ) -> None:
         self._socket = monitor
         self._bell = bell
         self._update = PolicyUpdate()
         self._pins: PinsView | None = None  # pushed, and not returned yet
-        self.failures = failures  # as they were at the fork
+        self.failures = failures  # as they were at the fork, like the next ones
+        self.forms = forms or ClientForms()
 
     def fileno(self) -> int:
         """Return the descriptor, to wait for the monitor's end."""
@@ -97,6 +111,17 @@ class ToMonitor:
         self.say_of_hub(DefinitionsRequest())
         _, fds = self._answer()
         return fds[0] if fds else None
+
+    def approval_rules(self, method: str, target: str) -> list[ApprovalRule]:
+        """Return the approval rules that may cover a call of a tool."""
+        self.say_of_approval(ToolRulesRequest(method, target))
+        _, fds = self._answer()
+        if not fds:
+            return []
+        try:
+            return approval_packets.decode_rules(memfd.read_all(fds[0]))
+        finally:
+            fd_passing.close_all(fds)
 
     def ask_approval(self, question: ApprovalQuery) -> ApprovalResponse:
         """Request an approval for the document on the page."""

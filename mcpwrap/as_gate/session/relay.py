@@ -17,7 +17,7 @@ from mcpwrap.core.text.sanitise import Sanitiser, harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.relay import copy
-from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.gate_relay import GateRelay, RelayOutputs
 from mcpwrap.session.relay.server_exit import ServerExit, exited
 from mcpwrap.session.relay.writer import MessageWriter
 
@@ -94,15 +94,17 @@ def _after(event: threading.Event, work: Callable[[], None]) -> threading.Thread
 def _judged(session: RelaySession) -> GateRelay:
     (_, to_agent), (to_server, _) = session.wanted.agent_fds, session.server_fds[:2]
     judging = session.judging
-    relay = GateRelay(
-        judging.gate,
+    outputs = RelayOutputs(
         # The agent does not read any more: the session is over, and our exit ends it.
         to_agent=MessageWriter(to_agent, lambda: os._exit(0)),
         # The server has ended, and its wrapper will report it.
         to_server=MessageWriter(to_server, lambda: None),
         note=judging.note,
-        renew=judging.renew,
+        tell=lambda line: send_to_stub(
+            session.stub, session_socket.StderrChunk(f"{line}\n".encode())
+        ),
     )
+    relay = GateRelay(judging.gate, outputs, judging.renew)
     if judging.is_of_hub:
         relay.leave_open_requests()
     return relay

@@ -7,12 +7,14 @@ from pathlib import Path
 from mcpwrap import __version__
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle, ChannelError
 from mcpwrap.core.audit import records
+from mcpwrap.core.audit.approval_rules_format import rule_line
 from mcpwrap.core.audit.pins_format import pins_line
 from mcpwrap.core.audit.records import (
     ANCHOR_ID,
     APPROVAL_ID,
     PINS_ID,
     ApprovalAnswered,
+    ApprovalRuleChanged,
     PinsChanged,
 )
 from mcpwrap.linux.process.shared_memory import SharedCounters
@@ -119,6 +121,24 @@ class AuditWriter:
                 MCPWRAP_DECISION=changed.outcome,
                 MCPWRAP_APPROVAL=changed.approval,
             )
+        return True
+
+    def rule_changed(self, changed: ApprovalRuleChanged) -> bool:
+        """Record a change of an approval rule, and log it; return whether it was recorded."""
+        try:
+            self._ledger.rule_changed(changed)
+        except OSError as error:
+            self._fail(error)
+            return False
+        self._journal.write(
+            rule_line(changed),
+            MESSAGE_ID=APPROVAL_ID,
+            MCPWRAP_SERVER=changed.server,
+            MCPWRAP_AGENT=str(changed.agent_uid),
+            MCPWRAP_TOOL=changed.target,
+            MCPWRAP_DECISION=f"rule {changed.outcome}",
+            MCPWRAP_APPROVAL=changed.rule,
+        )
         return True
 
     @property

@@ -17,6 +17,7 @@ import click
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.common.server_argument import expect_server
+from mcpwrap.cli.operate import client_forms
 from mcpwrap.config.model import Config, Destination, Hub, Python, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check, failed, good, unknown, warned
@@ -26,6 +27,7 @@ from mcpwrap.errors import (
     EXIT_OK,
     EXIT_UNKNOWN,
     McpwrapError,
+    UsageError,
     with_name,
 )
 from mcpwrap.linux import accounts, tty
@@ -85,9 +87,11 @@ class _Trial:
 
 @click.command("doctor")
 @click.argument("name", required=False)
+@click.option("--user", "is_user", is_flag=True, help="Only about your own `mcpwrap run`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(*, name: str | None, as_json: bool) -> int:
-    """Test every server, or NAME, as its agent and as its account. Needs root.
+@click.pass_obj
+def command(environ: Mapping[str, str], *, name: str | None, is_user: bool, as_json: bool) -> int:
+    """Test every server, or NAME, as its agent and as its account. Needs root, but for --user.
 
     \b
     Opens a session and lists the tools; requests the first host of the allowlist through Squid;
@@ -96,22 +100,37 @@ def command(*, name: str | None, as_json: bool) -> int:
     eight servers at a time, and stops the wrappers that it started and no agent uses. A Python
     server executes print(1), and code that tries to reach the network, which must be refused. A hub
     reports its members, and each agent of the account what its model sees, and what is over its
-    limits.
+    limits. Lists the clients that were asked for approval by a form, and whether they draw it; with
+    --user those of your own `mcpwrap run`, and tests nothing.
     Example:  sudo mcpwrap doctor git --json
     Exit status: 0 no check failed, 1 something is broken or open, 2 there is no server NAME,
     3 nothing was found broken or open, but a check could not be made.
     """
+    if is_user:
+        if name is not None:
+            raise UsageError(
+                "--user tests no server",
+                where="mcpwrap doctor",
+                fix=f"leave out --user, or {name}",
+                code="E-USAGE-EXCLUSIVE-OPTIONS",
+            )
+        return _shown(client_forms.of_user(environ), as_json=as_json)
     expect_root("doctor")
     config = parse(observer.config_files())
     if name is not None:
         expect_server(name, config.servers, "mcpwrap doctor")
     _end_as_by_ctrl_c()
-    found: list[Check] = []
     with closing(_checks(config, name)) as checks:
-        for check in checks:
-            found.append(check)
-            if not as_json:
-                _show(check)
+        return _shown(checks, as_json=as_json)
+
+
+def _shown(checks: Iterable[Check], *, as_json: bool) -> int:
+    """Print the checks as they come, or all as JSON; return the exit status."""
+    found: list[Check] = []
+    for check in checks:
+        found.append(check)
+        if not as_json:
+            _show(check)
     if as_json:
         print_json(found)
     return status_of([check.state for check in found])
@@ -140,6 +159,7 @@ def _show(check: Check) -> None:
 def _checks(config: Config, name: str | None) -> Generator[Check]:
     yield from guarded("the machine", machine_checks.machine(config))
     yield from guarded("approvals", approval_checks.approvals(config))
+    yield from guarded("approval forms", client_forms.of_gate())
     yield from guarded("worker", python_checks.machine(config))
     uid_by_name = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     asked = [server for server in config.servers.values() if name in {None, server.name}]

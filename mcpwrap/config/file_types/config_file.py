@@ -126,8 +126,30 @@ class ServerSettings(HubSettings):
     ] = OPTIONAL
 
 
+class PreviewTable(FileTable):
+    """Read-only tool that shows an approver what a call would change."""
+
+    tool: Annotated[str, about("Tool of the same server.", "read_text_file")]
+    arguments: Annotated[
+        dict[str, str], about("Its arguments, each with the call's argument that it takes.")
+    ]
+    compare: Annotated[str, about("The call's argument that is the new text.", "content")] = (
+        OPTIONAL
+    )
+    count: Annotated[
+        str, about("The call's argument that is SQL, whose rows are counted.", "query")
+    ] = OPTIONAL
+
+
+_Previews = Annotated[
+    dict[str, PreviewTable], about("Previews of calls that wait for approval, by tool.")
+]
+
+
 class RemoteSettings(ServerSettings):
     """Settings of a remote server."""
+
+    previews: _Previews = OPTIONAL
 
     relay: _Relay = OPTIONAL
     pins: _Pins = OPTIONAL
@@ -157,6 +179,7 @@ class PythonSettings(ServerSettings):
 class ProgramSettings(ServerSettings):
     """Settings of a server that is a program of this machine."""
 
+    previews: _Previews = OPTIONAL
     direct: _Direct = OPTIONAL
     transparent: Annotated[
         bool, about("Programs that ignore proxy variables are served too.", default="true")

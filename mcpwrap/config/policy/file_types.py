@@ -231,9 +231,11 @@ class LimitsFields(FileTable):
 class ApprovalFields(FileTable):
     """Times of approvals."""
 
-    expires: Annotated[_Time, about("How long a request waits for an approver.", default="5m")] = (
-        OPTIONAL
-    )
+    expires: Annotated[
+        str,
+        PATTERNS["expiry"],
+        about("How long a request waits for an approver.", "1h", "never", default="5m"),
+    ] = OPTIONAL
     wait: Annotated[_Time, about("After how long the agent is told to retry.", default="45s")] = (
         OPTIONAL
     )

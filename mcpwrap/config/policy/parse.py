@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from mcpwrap.config.file_types.fields import keys_of
 from mcpwrap.config.parse import SourceFile
@@ -319,8 +320,9 @@ class _Parser:
     def _approval(self, node: Node) -> ApprovalTimeouts:
         fields = YamlTableReader(node, "`approval`", self.flaws)
         usual = ApprovalTimeouts()
+        expires_s = fields.text("expires", values.approval_expires) or usual.expires_s
         times = ApprovalTimeouts(
-            fields.text("expires", values.approval_expires) or usual.expires_s,
+            None if expires_s == inf else expires_s,
             fields.text("wait", values.approval_wait) or usual.wait_s,
         )
         fields.finish(keys_of(ApprovalFields))

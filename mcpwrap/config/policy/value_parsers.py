@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from math import inf
 from typing import Literal, TypeVar, cast, get_args
 
 from mcpwrap.config.file_types.fields import whole
@@ -34,6 +35,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _GLOB_CHARS = re.compile(r"[^\s\[\]{}()|^$\\,\"']{1,256}")
 _RATE = re.compile(r"([1-9][0-9]{0,6})/(s|min|h)")
 _SECONDS = re.compile(r"([1-9][0-9]{0,4})(s|min|m|h)")
+NEVER = "never"  # of `expires`
 _UNITS_S = {"s": 1, "min": 60, "m": 60, "h": 3600}
 _ALTERNATIVE = r"[^\s|;&$`'\"\\<>()-][^\s|;&$`'\"\\<>()]*"
 _WORD = rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE})*"  # of a program, a subcommand, an operand
@@ -45,6 +47,7 @@ PATTERNS = {
     "glob": whole(_GLOB_CHARS.pattern),
     "rate": whole(_RATE.pattern),
     "time": whole(_SECONDS.pattern),
+    "expiry": whole(f"{_SECONDS.pattern}|{NEVER}"),
     "command": whole(_COMMAND.pattern),
     "size": whole(_BYTES.pattern),
 }
@@ -271,8 +274,8 @@ def seconds(text: str) -> int:
 
 
 def approval_expires(text: str) -> float:
-    """Parse the time after which a question expires, in seconds: 10 s to a day."""
-    return _between(seconds(text), 10, 86_400)
+    """Parse the time after which a question expires, in seconds: 10 s to a day, or infinity."""
+    return inf if text == NEVER else _between(seconds(text), 10, 86_400)
 
 
 def approval_wait(text: str) -> float:

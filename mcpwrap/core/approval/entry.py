@@ -4,11 +4,14 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
+from mcpwrap.core.approval.approval_rule import NO_FIXED, FixedArguments
+
 MAX_AWAY = 32  # suspended requests of a session whose `requestState` stays valid
 Tool = tuple[int, str, str, str]
 Key = tuple[int, str, str]
-# Why no person is asked: an earlier denial, a pause of the agent's questions, or no person can be.
-UnaskedCause = Literal["denied", "paused", "nobody"]
+# Why no person is asked: an earlier denial, a pause of the agent's questions, no person can be, or
+# the user of `mcpwrap run` wants that.
+UnaskedCause = Literal["denied", "paused", "nobody", "no-approver"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class ApprovalSubject:
     message: str
     expires_s: float  # how long it stays pending
     asked_at: float = 0.0  # seconds since 1970, for display
+    asking: tuple[str, ...] = ()  # names of the policy rules that ask
+    fixed: FixedArguments = NO_FIXED
 
     @property
     def expires_at(self) -> float:
@@ -97,6 +102,7 @@ class QueuedQuestion:
 
     id: str
     is_new: bool
+    left_s: float | None = None  # until it expires; None if it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +116,12 @@ class QuestionRejected:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNotice:
-    """Outcome of a held request, for its session: approved, denied, expired or void."""
+    """Outcome of a held request, for its session: approved, denied, expired, void or unasked."""
 
     session: int
     hold: int
     id: str
-    what: Literal["approved", "denied", "expired", "void"]
+    what: Literal["approved", "denied", "expired", "void", "unasked"]
     by: str = ""  # "" if it was not decided by a person
     reason: str = ""
     stops: bool = False

@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from mcpwrap.core.gate import approval_wait, error_responses
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.pending_approvals import MAX_HELD, PendingApproval
@@ -21,7 +23,7 @@ from mcpwrap.core.gate.session import (
     blocked,
     subject,
 )
-from mcpwrap.core.policy.decision import Decision, Judgement
+from mcpwrap.core.policy.decision import AskingRules, Decision, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id, without
 from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope
 from mcpwrap.core.text.sanitise import shown
@@ -62,8 +64,10 @@ def request_approval(
                 way=way,
                 judgement=judgement,
                 approval=answer,
-                definition=asked_for.definition,
+                wanted=asked_for,
+                client=approval_wait.client_of(session, request, context),
                 since_s=session.now_s,
+                asked_at_s=session.now_s,
                 token=_token(request),
             )
             return MessageOutcome(notes=(note,), approval=Approval(id_, digest), held=hold)
@@ -74,16 +78,28 @@ def request_approval(
 def _approval_request(
     session: SessionState, request: Request, context: RequestContext, judgement: Judgement
 ) -> ApprovalRequest:
-    return ApprovalRequest(
+    wanted = ApprovalRequest(
         method=context.method,
         target=context.target,
         definition=_definition(session, context),
         params=without(request.params, "_meta"),
         rule=judgement.rule,
         message=judgement.message,
-        expires_s=session.policy.times.expires_s,
+        expires_s=session.policy.times.pending_s,
         in_client=judgement.in_client,
+        asking=_asking(session, request, context, judgement),
     )
+    return replace(wanted, by_form=approval_wait.asks_by_form(session, request, context, wanted))
+
+
+def _asking(
+    session: SessionState, request: Request, context: RequestContext, judgement: Judgement
+) -> AskingRules:
+    """Return the rules that ask for approval, among them the one that was decisive."""
+    asking = session.policy.asking(context.method, request.params)
+    if judgement.rule in asking.rules:
+        return asking
+    return replace(asking, rules=(judgement.rule, *asking.rules))
 
 
 def _definition(session: SessionState, context: RequestContext) -> str:
@@ -125,6 +141,10 @@ def _decided(
             return _expired(session, pending)
         case "void":
             return _judge_again(session, pending)
+        case "unasked":
+            unavailable = ApprovalUnavailable(outcome.reason, remedy=outcome.remedy)
+            asked = pending.request.id, pending.asked
+            return _refuse_unasked(session, asked, pending.judgement, unavailable)
         case _:
             assert_never(outcome.what)
 
@@ -138,7 +158,7 @@ def _approved(
     """
     if (unaccepted := refuse_unaccepted(session, pending.request, pending.asked)) is not None:
         return unaccepted
-    if _definition(session, pending.asked) != pending.definition:
+    if _definition(session, pending.asked) != pending.wanted.definition:
         return _judge_again(session, pending)
     judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     if judgement.decision is Decision.BLOCK:
@@ -175,13 +195,22 @@ def _finish(
     session: SessionState, pending: PendingApproval, outcome: MessageOutcome
 ) -> list[MessageOutcome]:
     """Audit the outcome, and add the request to those in flight, or again to those held."""
-    done = approval_wait.write(session, pending, outcome)
+    done = replace(approval_wait.write(session, pending, outcome), told=_told(pending, outcome))
     if done.forward is not None:
         session.requests_from_agent.add(pending.request.id, pending.asked)
     if done.held is None:
         return [done]
     session.pending_approvals.add(done.held)
     return [done, *approval_wait.begin(session, done.held)]
+
+
+def _told(pending: PendingApproval, outcome: MessageOutcome) -> str:
+    """Return the line on the end of a question; "" if it is asked again."""
+    if outcome.held is not None:
+        return ""
+    by = f", by {shown(outcome.approval.by)}" if outcome.approval and outcome.approval.by else ""
+    what = "the call goes on" if outcome.forward is not None else "the call is refused"
+    return f"mcpwrap: approval {pending.approval.id}: {what}{by}"
 
 
 def _denied(

@@ -1,7 +1,13 @@
 """Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
+from math import ceil, inf
+
+from mcpwrap.core.approval.client_forms import PERSON_S, ClientIdentity, FormAnswer
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.pending_approvals import ROUND_KEYS, PendingApproval
+from mcpwrap.core.gate.ports import ApprovalRequest
+from mcpwrap.core.gate.previews import preview_requests
 from mcpwrap.core.gate.session import (
     Approval,
     JournalNote,
@@ -12,9 +18,11 @@ from mcpwrap.core.gate.session import (
 )
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request, without
-from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, ProtocolEra
+from mcpwrap.core.protocol.methods import IN_ROUNDS, LOG, PROGRESS, ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
+from mcpwrap.core.text.uris import bare
+from mcpwrap.core.wire.approval_socket import PAGE_URL
 
 PROGRESS_EVERY_S = 5.0
 MAX_REASON_CHARS = 200  # of a person's reason, in journal and audit; the agent gets all of it
@@ -22,46 +30,106 @@ _PROGRESS_STEP = 1e-6  # so small that any progress which the server reports lat
 
 
 def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcome]:
-    """Elicit the approval in the agent's own window too, if the rule allows it and there is one.
+    """Tell the agent and its user that a request waits; its own window asks, if it is to.
 
-    Only once: an agent whose user closes the window retries at once.
+    The server is asked for a preview, if root has named a tool for it.
     """
-    may_ask = _in_window(session, pending) and not pending.is_resumed
-    if not may_ask or not elicitation.fits(pending):
-        return []
+    told = preview_requests.begin(session, pending)
+    told.append(MessageOutcome(told=f"mcpwrap: {_waits(session, pending)}"))
+    if pending.token is None and _hears_logs(session):
+        told.append(MessageOutcome(answer=_log_message(_waits(session, pending))))
+    if not pending.wanted.by_form:
+        return told
+    pending.asked_by_form_at_s = session.now_s
     if pending.asked.era is ProtocolEra.MODERN:
-        if not (_has_rounds(pending) and elicitation.is_offered(pending.request)):
-            return []
-        return [_suspend_by_state(session, pending, elicitation.input_requests(pending))]
-    if not session.can_elicit:
-        return []
+        inputs = elicitation.input_requests(pending, *_shown(session, pending))
+        return [*told, _suspend_by_state(session, pending, inputs)]
     pending.window = elicitation.id_for(pending)
-    return [MessageOutcome(answer=elicitation.elicitation(pending))]
+    form = elicitation.elicitation(pending, *_shown(session, pending))
+    return [*told, MessageOutcome(answer=form)]
 
 
-def _in_window(session: SessionState, pending: PendingApproval) -> bool:
-    return session.approvals.has_window and pending.judgement.in_client
+def _shown(session: SessionState, pending: PendingApproval) -> tuple[str, float]:
+    """Return what a form shows beside the request: the server's name if known, the time left."""
+    return session.owner.server if session.owner else "", _left_s(session, pending)
+
+
+def _left_s(session: SessionState, pending: PendingApproval) -> float:
+    """Return the time until the question expires; infinity if it does not."""
+    left_s = pending.approval.left_s
+    return inf if left_s is None else max(0.0, left_s - (session.now_s - pending.asked_at_s))
+
+
+def _waits(session: SessionState, pending: PendingApproval) -> str:
+    """Return the line that says where the user answers, and how long that is possible."""
+    id_, left_s = pending.approval.id, _left_s(session, pending)
+    left = f", {ceil(left_s)} s left" if left_s < inf else ""
+    if session.owner is not None and session.owner.is_user:
+        where = f"mcpwrap approvals --user show {id_}"
+    else:
+        where = f"{PAGE_URL}{id_} or mcpwrap approvals show {id_}"
+    target = shown(bare(pending.asked.target))
+    return f"{target} waits for approval {id_}{left}: {where}"
+
+
+def _hears_logs(session: SessionState) -> bool:
+    """Return whether the agent is sent log messages of this level, which it may have set."""
+    return session.has_logging and session.log_level in {"", "debug", "info", "notice"}
+
+
+def _log_message(text: str) -> bytes:
+    params: Json = {"level": "notice", "logger": "mcpwrap", "data": text}
+    return encode({"jsonrpc": "2.0", "method": LOG, "params": params})
+
+
+def asks_by_form(
+    session: SessionState, request: Request, context: RequestContext, wanted: ApprovalRequest
+) -> bool:
+    """Return whether the agent's own window is to ask: it declares forms, and shows the whole."""
+    if context.era is ProtocolEra.MODERN:
+        # Only once: an agent whose user closes the window retries at once.
+        may_retry = context.method in IN_ROUNDS and not context.is_resumed
+        has_form = may_retry and elicitation.is_offered(request)
+    else:
+        has_form = session.can_elicit
+    if not has_form or not elicitation.fits(wanted):
+        return False
+    client = client_of(session, request, context)
+    return session.approvals.asks_by_form(client, in_client=wanted.in_client)
+
+
+def client_of(session: SessionState, request: Request, context: RequestContext) -> ClientIdentity:
+    """Return the client whose window a request comes from."""
+    is_modern = context.era is ProtocolEra.MODERN
+    return elicitation.client_of(request.params) if is_modern else session.client
+
+
+def take_form_answer(session: SessionState, pending: PendingApproval, answer: FormAnswer) -> None:
+    """Take an answer of the agent's own window; no person gave one that came at once."""
+    if session.now_s - pending.asked_by_form_at_s < PERSON_S:
+        answer = FormAnswer.BY_ITSELF
+    session.approvals.take_form_answer(pending.number, pending.client, answer)
 
 
 def tick(session: SessionState) -> list[MessageOutcome]:
     """Return the messages to the agent that are due: progress, and the suspension of requests."""
-    outcomes: list[MessageOutcome] = []
+    outcomes = preview_requests.tick(session)
     for hold in session.pending_approvals:
         waited_s = session.now_s - hold.since_s
         if waited_s >= session.policy.times.wait_s:
             outcomes += _suspend(session, hold)
         elif hold.token is not None and waited_s >= hold.progress_sent * PROGRESS_EVERY_S:
-            outcomes.append(_progress(hold, waited_s))
+            outcomes.append(_progress(session, hold, waited_s))
     return outcomes
 
 
 def due_in_s(session: SessionState) -> float | None:
     """Return the seconds until `tick` has a message to send; None if no request is held."""
-    if not session.pending_approvals:
-        return None
-    return max(
-        0.0, min(_due_at_s(session, hold) for hold in session.pending_approvals) - session.now_s
-    )
+    due = [_due_at_s(session, hold) - session.now_s for hold in session.pending_approvals]
+    preview_due_s = preview_requests.due_in_s(session)
+    if preview_due_s is not None:
+        due.append(preview_due_s)
+    return max(0.0, min(due)) if due else None
 
 
 def _due_at_s(session: SessionState, pending: PendingApproval) -> float:
@@ -86,6 +154,7 @@ def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     """Return an error response for each held request: the server will never receive it."""
+    session.previews.open.clear()
     return [
         outcome for hold in session.pending_approvals for outcome in _unanswered(session, hold, why)
     ]
@@ -107,14 +176,13 @@ def close_elicitation(pending: PendingApproval) -> list[MessageOutcome]:
     return [MessageOutcome(answer=elicitation.close(pending))] if pending.window else []
 
 
-def _progress(pending: PendingApproval, waited_s: float) -> MessageOutcome:
+def _progress(session: SessionState, pending: PendingApproval, waited_s: float) -> MessageOutcome:
     # Notifications that were missed are not sent later.
     pending.progress_sent = int(waited_s // PROGRESS_EVERY_S) + 1
-    id_ = pending.approval.id
     params: Json = {
         "progressToken": pending.token,
         "progress": pending.progress_sent * _PROGRESS_STEP,
-        "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
+        "message": _waits(session, pending),
     }
     return MessageOutcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
 
@@ -173,8 +241,8 @@ def restore_params(session: SessionState, request: Request) -> Request:
     if hold is None:
         return request
     answer = elicitation.answer_in(request)
-    if answer is not None and _in_window(session, hold):
-        session.approvals.answer(hold.number, approves=answer)
+    if answer is not None and hold.wanted.by_form:
+        take_form_answer(session, hold, answer)
     before = {key: hold.request.params[key] for key in ROUND_KEYS if key in hold.request.params}
     return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})
 

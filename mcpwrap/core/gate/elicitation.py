@@ -4,23 +4,36 @@ The answer passes through the agent, so it is trusted as little as the agent. So
 elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
-from mcpwrap.core.approval.rendering import pretty_params
+from math import ceil, inf
+from textwrap import wrap
+from unicodedata import east_asian_width
+
+from mcpwrap.core.approval.client_forms import (
+    MAX_NAME_CHARS,
+    NO_CLIENT,
+    ClientIdentity,
+    FormAnswer,
+)
+from mcpwrap.core.approval.views.rendering import pretty_params
+from mcpwrap.core.approval.views.shown_arguments import CHANGED
 from mcpwrap.core.gate.pending_approvals import PendingApproval
+from mcpwrap.core.gate.ports import ApprovalRequest
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import CANCELLED, ELICITATION
 from mcpwrap.core.protocol.strict_json import encode
+from mcpwrap.core.text.sanitise import shown
 
 KEY = "mcpwrap_approval"
 _ID_PREFIX = "mcpwrap-"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-_SCHEMA: Json = {
-    "type": "object",
-    "properties": {"approve": {"type": "boolean", "title": "Approve this call"}},
-    "required": ["approve"],
-}
-_MAX_SHOWN_CHARS = 4000  # a longer question is not asked in the window
+_CLIENT = "io.modelcontextprotocol/clientInfo"
+# Of a form at a terminal of 80 columns and 24 rows, as Claude Code 2.1.330 and Codex 0.171.0 draw
+# it: no key reaches what is lower or higher, and Codex shows no sign of it. Claude Code shows three
+# rows of the message and all of a field's description, so the call is there: docs/design/run.md.
+_COLUMNS = 66
+_MAX_ROWS, _MAX_MESSAGE_ROWS = 14, 3
 
 
 def is_offered(request: Request) -> bool:
@@ -43,6 +56,19 @@ def _has_form(capabilities: Json) -> bool:
     return isinstance(modes, dict) and (not modes or "form" in modes)
 
 
+def client_of(params: dict[str, Json]) -> ClientIdentity:
+    """Return the client that a request `initialize` names, or the `_meta` of another one."""
+    meta = params.get("_meta")
+    info = params.get("clientInfo", meta.get(_CLIENT) if isinstance(meta, dict) else None)
+    if not isinstance(info, dict):
+        return NO_CLIENT
+    name, version = info.get("name"), info.get("version")
+    return ClientIdentity(
+        shown(name, MAX_NAME_CHARS) if isinstance(name, str) else "",
+        shown(version, MAX_NAME_CHARS) if isinstance(version, str) else "",
+    )
+
+
 def id_for(pending: PendingApproval) -> str:
     """Return the id of the elicitation for a held request."""
     return f"{_ID_PREFIX}{pending.approval.id}-{pending.number}"
@@ -56,17 +82,19 @@ def may_be_ours(request_id: Id) -> bool:
     return isinstance(request_id, str) and request_id.startswith(_ID_PREFIX)
 
 
-def elicitation(pending: PendingApproval) -> bytes:
-    """Return the elicitation, as a request to the agent."""
+def elicitation(pending: PendingApproval, server: str, left_s: float) -> bytes:
+    """Return the elicitation, as a request to the agent; the question expires in `left_s`."""
+    params = _params(pending, server, left_s)
     request: Json = {
-        "jsonrpc": "2.0", "id": pending.window, "method": ELICITATION, "params": _params(pending)
+        "jsonrpc": "2.0", "id": pending.window, "method": ELICITATION, "params": params
     }  # fmt: skip
     return encode(request)
 
 
-def input_requests(pending: PendingApproval) -> dict[str, Json]:
+def input_requests(pending: PendingApproval, server: str, left_s: float) -> dict[str, Json]:
     """Return the elicitation, as the `inputRequests` of a result."""
-    return {KEY: {"method": ELICITATION, "params": {"mode": "form", **_params(pending)}}}
+    params = {"mode": "form", **_params(pending, server, left_s)}
+    return {KEY: {"method": ELICITATION, "params": params}}
 
 
 def close(pending: PendingApproval) -> bytes:
@@ -75,33 +103,71 @@ def close(pending: PendingApproval) -> bytes:
     return encode({"jsonrpc": "2.0", "method": CANCELLED, "params": params})
 
 
-def answer_in(request: Request) -> bool | None:
-    """Return the user's answer in a retried request; None if it has no answer."""
+def answer_in(request: Request) -> FormAnswer | None:
+    """Return the answer in a retried request; None if it has none."""
     answers = request.params.get("inputResponses")
-    return answer(answers.get(KEY)) if isinstance(answers, dict) else None
+    return answer(answers[KEY]) if isinstance(answers, dict) and KEY in answers else None
 
 
-def answer(result: Json) -> bool | None:
-    """Return the user's answer; None if the window was closed without an answer."""
+def answer(result: Json) -> FormAnswer:
+    """Return the answer in a result. Only an accepted form with `approve: true` approves.
+
+    Some clients accept a form that they have not shown, with empty content.
+    """
     if not isinstance(result, dict):
-        return None
-    if result.get("action") == "decline":
-        return False
+        return FormAnswer.BY_ITSELF
     content = result.get("content")
-    if result.get("action") != "accept" or not isinstance(content, dict):
-        return None
-    return content.get("approve") is True
+    match result.get("action"):
+        case "accept":
+            approve = content.get("approve") if isinstance(content, dict) else None
+            if approve is True:
+                return FormAnswer.APPROVED
+            return FormAnswer.CLOSED if approve is None else FormAnswer.DENIED
+        case "decline":
+            return FormAnswer.DENIED
+        case "cancel":
+            return FormAnswer.CLOSED
+        case _:
+            return FormAnswer.BY_ITSELF
 
 
-def fits(pending: PendingApproval) -> bool:
+def fits(wanted: ApprovalRequest) -> bool:
     """Return whether the whole question can be shown in the window."""
-    return len(_message(pending)) <= _MAX_SHOWN_CHARS
+    return _rows(_call(wanted)) <= _MAX_ROWS - _MAX_MESSAGE_ROWS
 
 
-def _params(pending: PendingApproval) -> dict[str, Json]:
-    return {"message": _message(pending), "requestedSchema": _SCHEMA}
+def _rows(text: str) -> int:
+    """Return how many rows of a form a text takes at most, however the client divides its lines."""
+    wide = sum(east_asian_width(character) in "WF" for character in text)
+    rows = [wrap(line, _COLUMNS, break_on_hyphens=False) for line in text.split("\n")]
+    return sum(max(len(row), 1) for row in rows) + ceil(wide / _COLUMNS)
 
 
-def _message(pending: PendingApproval) -> str:
-    call = f"{told_apart(pending.asked.target)}\n{pretty_params(pending.request.params)}"
-    return f"mcpwrap asks for your approval (rule {pending.judgement.rule}): {call}"
+def _params(pending: PendingApproval, server: str, left_s: float) -> dict[str, Json]:
+    approve: Json = {
+        "type": "boolean",
+        "title": "Approve this call",
+        "description": _call(pending.wanted),
+        "default": False,
+    }
+    form: Json = {
+        "type": "object",
+        "properties": {"approve": approve},
+        "required": ["approve"],
+    }
+    return {"message": _message(pending, server, left_s), "requestedSchema": form}
+
+
+def _message(pending: PendingApproval, server: str, left_s: float) -> str:
+    left = f", {ceil(left_s)} s left" if left_s < inf else ""
+    whose = f"server {server}, " if server else ""
+    about = f"{whose}rule {pending.judgement.rule}, approval {pending.approval.id}{left}"
+    return f"mcpwrap asks for your approval ({about})"
+
+
+def _call(wanted: ApprovalRequest) -> str:
+    """Return the call; its arguments are last, so that they cannot pass for the rest."""
+    changed = [CHANGED] if wanted.definition else []
+    message = [wanted.message] if wanted.message else []
+    call = pretty_params(wanted.params, wanted.asking.deciding)
+    return "\n".join([*changed, *message, told_apart(wanted.target), call])

@@ -45,6 +45,7 @@ class CallCode(StrEnum):
     DENIED = "E-CALL-DENIED"
     UNANSWERED = "E-CALL-UNANSWERED"
     NOBODY = "E-CALL-NOBODY"
+    NO_APPROVER = "E-CALL-NO-APPROVER"
     PAUSED = "E-CALL-PAUSED"
     UNRECORDED = "E-CALL-UNRECORDED"
     RESULT = "E-RESULT-BLOCKED"
@@ -52,7 +53,10 @@ class CallCode(StrEnum):
 
 _CODE_BY_LIMIT = {"rate": CallCode.RATE, "loop": CallCode.LOOP, "failures": CallCode.FAILURES}
 _CODE_BY_CAUSE = {
-    "denied": CallCode.DENIED, "paused": CallCode.PAUSED, "nobody": CallCode.NOBODY
+    "denied": CallCode.DENIED,
+    "paused": CallCode.PAUSED,
+    "nobody": CallCode.NOBODY,
+    "no-approver": CallCode.NO_APPROVER,
 }  # fmt: skip
 
 
@@ -179,7 +183,7 @@ def unasked(session: SessionState, judgement: Judgement, answer: ApprovalUnavail
     lines += _advice(session.owner, advice)
     if answer.remedy:
         lines.append(answer.remedy)
-    if answer.cause == "nobody" and session.owner is not None:
+    if answer.cause in {"nobody", "no-approver"} and session.owner is not None:
         lines.append(_rule_owner(session.owner, judgement.rule))
     return _about(judgement, code, lines)
 

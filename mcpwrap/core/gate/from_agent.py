@@ -17,6 +17,7 @@ from mcpwrap.core.gate import (
 from mcpwrap.core.gate.call_outcomes import digest_of
 from mcpwrap.core.gate.in_flight import MAX_CURSOR_CHARS, MAX_TARGET_CHARS, RequestContext
 from mcpwrap.core.gate.pending_approvals import StateError
+from mcpwrap.core.gate.previews import preview_requests
 from mcpwrap.core.gate.session import (
     JournalNote,
     MessageOutcome,
@@ -112,9 +113,12 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
     if context is None or outcome.forward is None:
         return outcome
     session.requests_from_agent.add(request.id, context)
+    if request.method == methods.SET_LOG_LEVEL:
+        session.log_level = str(request.params.get("level"))
     if request.method == methods.INITIALIZE:
         session.has_handshake = True
         session.can_elicit = elicitation.can_elicit(request.params)
+        session.client = elicitation.client_of(request.params)
     return outcome
 
 
@@ -141,6 +145,7 @@ def _forward(
         _cursor(sent),
         _call_digest(session, request, target),
         methods.listens_to(sent.params) if sent.method == methods.LISTEN else frozenset(),
+        request is not sent,
     )
     judgement = _apply_policy(session, request, context, way)
     notes = logged(_about(request, context), judgement.notes) if judgement.notes else ()
@@ -154,8 +159,6 @@ def _forward(
         outcome = approval_decision.request_approval(
             session, request, context, (way, judgement), json
         )
-        if outcome.held is not None:
-            outcome.held.is_resumed = request is not sent
         return context, replace(outcome, notes=(*notes, *outcome.notes))
     return context, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
 
@@ -213,6 +216,9 @@ def _check_revision(session: SessionState, request: Request, revision: str | Non
 
 
 def _check_id(session: SessionState, request: Request) -> None:
+    if preview_requests.may_be_ours(request.id):
+        reason = "ids that begin with mcpwrap-preview- are the gate's own"
+        raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     if request.id in session.requests_from_agent or request.id in session.pending_approvals:
         reason = "the id is in use"  # its response would be judged as the other's
         raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
@@ -360,8 +366,7 @@ def _take_elicitation_answer(session: SessionState, message: Result | Failure) -
     hold = session.pending_approvals.by_window(message.id)
     if hold is None:
         return False
-    approves = elicitation.answer(message.result) if isinstance(message, Result) else None
-    if approves is not None:
-        session.approvals.answer(hold.number, approves=approves)
+    result = message.result if isinstance(message, Result) else None
     hold.window = ""  # it is closed
+    approval_wait.take_form_answer(session, hold, elicitation.answer(result))
     return True

@@ -12,6 +12,7 @@ from mcpwrap.core.gate import decision_records, elicitation, error_responses
 from mcpwrap.core.gate.call_outcomes import report_failure, report_result, report_task_state
 from mcpwrap.core.gate.executed_code import RunReport, report_of_failure, report_of_result
 from mcpwrap.core.gate.in_flight import RequestContext
+from mcpwrap.core.gate.previews import preview_requests
 from mcpwrap.core.gate.results import judge_failure, judge_result
 from mcpwrap.core.gate.session import (
     JournalNote,
@@ -246,6 +247,9 @@ def _judge_task_state(
 
 def _judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
     """Judge a response; return its outcome for the agent."""
+    if preview_requests.may_be_ours(answer.id):
+        preview_requests.take(session, answer)
+        return MessageOutcome()
     context = session.requests_from_agent.take(answer.id)
     if context is None:
         about = subject("response", request_id=answer.id)

@@ -1,6 +1,6 @@
 """Gate of one session between an agent and a server: lines in, actions out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 import msgspec
@@ -33,6 +33,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     decode,
 )
 from mcpwrap.core.protocol.strict_json import on_one_line
+from mcpwrap.core.wire.server_files import PreviewRule
 
 
 class ToServer(msgspec.Struct, frozen=True):
@@ -47,7 +48,13 @@ class ToAgent(msgspec.Struct, frozen=True):
     line: bytes
 
 
-Action = ToServer | ToAgent | JournalNote
+class ToUser(msgspec.Struct, frozen=True):
+    """Action: write this line, in printable ASCII, to the agent's standard error."""
+
+    line: str
+
+
+Action = ToServer | ToAgent | ToUser | JournalNote
 
 
 class Gate:
@@ -85,6 +92,10 @@ class Gate:
     def name_owner(self, owner: PolicyOwner) -> None:
         """Have refusals name the policy's owner. To be called like `collect`."""
         self._session.owner = owner
+
+    def preview(self, rules: Mapping[str, PreviewRule]) -> None:
+        """Have calls that wait shown with what these tools return. To be called like `collect`."""
+        self._session.previews.rule_by_tool = rules
 
     def pin(self, pins: PinCheck) -> None:
         """Have the server's definitions compared with its pins. To be called like `collect`."""
@@ -230,6 +241,8 @@ def _actions(
     outcome: MessageOutcome, *, onward: Callable[[bytes], Action], back: Callable[[bytes], Action]
 ) -> list[Action]:
     actions: list[Action] = list(outcome.notes)
+    if outcome.told:
+        actions.append(ToUser(outcome.told))
     if outcome.answer is not None:
         actions.append(back(on_one_line(outcome.answer) + b"\n"))
     if outcome.forward is not None:

@@ -25,6 +25,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     cursor: str = ""  # of a page after a list's first
     call_digest: bytes = b""  # of a tool and arguments whose repeats are counted
     listens: frozenset[str] = frozenset()  # lists of whose changes it is to be notified
+    is_resumed: bool = False  # sent again with the `requestState` that mcpwrap gave the agent
 
 
 class InFlight:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Self
 
+from mcpwrap.core.approval.client_forms import NO_CLIENT, ClientIdentity
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.ports import AwaitingApproval
+from mcpwrap.core.gate.ports import ApprovalRequest, AwaitingApproval
 from mcpwrap.core.policy.decision import Judgement
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request, without
@@ -35,17 +36,18 @@ class PendingApproval:
     way: PolicyScope
     judgement: Judgement
     approval: AwaitingApproval
-    definition: str  # of its tool, as in the approval request
+    wanted: ApprovalRequest
     since_s: float
+    asked_at_s: float
     token: Id | None  # for progress notifications, if the agent requests them
     window: str = ""  # id of the open elicitation in the agent's own window
+    asked_by_form_at_s: float = 0.0
+    client: ClientIdentity = NO_CLIENT  # whose window it is
     progress_sent: int = 0  # number of progress notifications due so far
-    is_resumed: bool = False  # by its state: the window, if any, was already used
 
     def continue_from(self, before: Self) -> None:
         """Continue the wait of `before`: progress must only grow, and the agent's timeout runs."""
         self.since_s, self.progress_sent = before.since_s, before.progress_sent
-        self.is_resumed = before.is_resumed
 
 
 class PendingApprovals:

@@ -5,11 +5,14 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from mcpwrap.core.approval.client_forms import ClientIdentity, FormAnswer
 from mcpwrap.core.approval.entry import UnaskedCause
+from mcpwrap.core.approval.views.preview import Preview
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.pins.definitions import Definition, Kind
 from mcpwrap.core.pins.pins_view import PinsView
+from mcpwrap.core.policy.decision import AskingRules
 from mcpwrap.core.protocol.json_value import Json
 
 
@@ -24,6 +27,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     message: str  # the rule's
     expires_s: float
     in_client: bool = False  # the rule accepts an answer in the agent's own window
+    by_form: bool = False  # the agent's window is going to ask, too
+    asking: AskingRules = AskingRules()
 
 
 class Approved(msgspec.Struct, frozen=True):
@@ -39,6 +44,7 @@ class AwaitingApproval(msgspec.Struct, frozen=True):
 
     id: str
     shown: str
+    left_s: float | None = None  # until the question expires; None if it does not
 
 
 class ApprovalUnavailable(msgspec.Struct, frozen=True):
@@ -57,12 +63,13 @@ class PolicyOwner(msgspec.Struct, frozen=True):
 
 
 class ApprovalOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Later outcome of a held request: approved, denied, expired or void."""
+    """Later outcome of a held request: approved, denied, expired, void, or unasked."""
 
     hold: int
-    what: Literal["approved", "denied", "expired", "void"]
+    what: Literal["approved", "denied", "expired", "void", "unasked"]
     by: str = ""
-    reason: str = ""  # the person's
+    reason: str = ""  # the person's, or why no person is asked
+    remedy: str = ""  # for the agent's user, of one that is `unasked`
     stops: bool = False  # the session is to end
 
 
@@ -70,7 +77,6 @@ class Approvals(Protocol):
     """Interface of the approval broker. A hold is the number of a held request in its session."""
 
     state_key: bytes  # 32 random bytes, of this session alone
-    has_window: bool  # False for a hub: it would answer in the place of the agent
 
     def ask(
         self, hold: int, wanted: ApprovalRequest
@@ -80,27 +86,44 @@ class Approvals(Protocol):
     def withdraw(self, hold: int, *, will_resume: bool) -> None:
         """Report that a request is not held any more; its question stays if it `will_resume`."""
 
-    def answer(self, hold: int, *, approves: bool) -> None:
-        """Send the answer that was given in the agent's own window."""
+    def show(self, hold: int, preview: Preview) -> None:
+        """Show what a call would change beside its question, which may be decided by now."""
+
+    def asks_by_form(self, client: ClientIdentity, *, in_client: bool) -> bool:
+        """Return whether to ask in the agent's own window, where it declares forms.
+
+        `in_client`: the rule accepts such an answer. A hub would answer in the place of the agent.
+        """
+
+    def take_form_answer(self, hold: int, client: ClientIdentity, answer: FormAnswer) -> None:
+        """Take the answer of the agent's own window."""
 
 
 class NoApprovals:
-    """Approval broker of a session that has none: it asks no person and holds nothing."""
+    """Approval broker of a session that has none, of `mcpwrap run --no-approver`."""
 
     state_key = bytes(32)  # nothing is ever sealed with it
-    has_window = False
 
     def ask(self, _hold: int, _wanted: ApprovalRequest) -> ApprovalUnavailable:
         """Return that approval is unavailable."""
         return ApprovalUnavailable(
-            "`mcpwrap run` cannot ask a person",
-            remedy="Installed as a package, mcpwrap asks its approvers: see mcpwrap(8).",
+            "`mcpwrap run --no-approver` asks no person",
+            "no-approver",
+            "Without that option it asks the user who runs the agent.",
         )
 
     def withdraw(self, _hold: int, *, will_resume: bool) -> None:
         """Do nothing: no request is held."""
 
-    def answer(self, _hold: int, *, approves: bool) -> None:
+    def show(self, hold: int, preview: Preview) -> None:
+        """Do nothing: no request is held."""
+
+    def asks_by_form(self, client: ClientIdentity, *, in_client: bool) -> bool:
+        """Return that no window is asked."""
+        del client, in_client
+        return False
+
+    def take_form_answer(self, hold: int, client: ClientIdentity, answer: FormAnswer) -> None:
         """Do nothing: no request is held."""
 
 
@@ -110,7 +133,7 @@ NO_APPROVALS = NoApprovals()
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One decision, to be recorded before it is carried out."""
 
-    sender: str  # "agent" or "server"
+    sender: str  # "agent" or "server"; "gate" of a preview
     method: str  # "" if it cannot be read
     target: str = ""  # a tool, a URI or a prompt
     id: int | str | None = None

@@ -106,6 +106,8 @@ def _judge_kind(
     if context.method == methods.INITIALIZE:
         version = value.get("protocolVersion")
         session.version = version if isinstance(version, str) else ""
+        capabilities = value.get("capabilities")
+        session.has_logging = isinstance(capabilities, dict) and "logging" in capabilities
     if context.method in methods.DESCRIPTIONS:
         return filter_description(session.policy, context.method, value)
     return _judge_content(session, context, value)

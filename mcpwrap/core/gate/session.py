@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from mcpwrap.core.approval.client_forms import NO_CLIENT, ClientIdentity
+from mcpwrap.core.approval.views.open_previews import Previews
 from mcpwrap.core.gate.executed_code import RunReport
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
@@ -73,6 +75,7 @@ class MessageOutcome(msgspec.Struct, frozen=True):
     approval: Approval | None = None
     held: PendingApproval | None = None  # the request is held, and nothing is forwarded
     run: RunReport | None = None  # of code that the server has executed
+    told: str = ""  # a line for the agent's user
 
 
 @dataclass(slots=True)
@@ -84,11 +87,13 @@ class SessionState:
     audit: Audit
     approvals: Approvals
     executes: bool = False  # code: each call is audited with it, and each response with its run
+    previews: Previews = field(default_factory=Previews)
     collector: Collector | None = None  # of the definitions of a member of hubs
     pins: PinCheck | None = None  # None for a server whose definitions are not pinned
     pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # of a monotonic clock
     can_elicit: bool = False  # the agent's handshake declares elicitation forms
+    client: ClientIdentity = NO_CLIENT  # by its handshake
     owner: PolicyOwner | None = None  # whom refusals name
     # Hashes of tools as the server listed them first, and last.
     tools: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -99,6 +104,8 @@ class SessionState:
     requests_from_server: InFlight = field(default_factory=InFlight)
     version: str = ""  # of the handshake, or of the first answered request that has its own
     has_handshake: bool = False  # the agent began one, so the server may send requests
+    has_logging: bool = False  # the server's handshake declares log messages
+    log_level: str = ""  # which the agent has set; "" if it has not
     tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
     # Tasks whose end is not reported to the limits, each with the digest of its call.
     unreported_tasks: dict[str, bytes] = field(default_factory=dict)

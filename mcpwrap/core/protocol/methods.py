@@ -29,6 +29,7 @@ LISTEN = "subscriptions/listen"
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOG = "notifications/message"
+SET_LOG_LEVEL = "logging/setLevel"
 TASK_STATE = "notifications/tasks"
 TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25; it has no results
 
@@ -66,7 +67,7 @@ _AGENT_REQUESTS: Mapping[str, tuple[frozenset[ProtocolEra], PolicyScope]] = {
     "resources/subscribe": (_HANDSHAKE, PolicyScope.JUDGE),
     "resources/unsubscribe": (_HANDSHAKE, PolicyScope.BY_RULE),
     "completion/complete": (_BOTH, PolicyScope.JUDGE),
-    "logging/setLevel": (_HANDSHAKE, PolicyScope.BY_RULE),
+    SET_LOG_LEVEL: (_HANDSHAKE, PolicyScope.BY_RULE),
     LISTEN: (_MODERN, PolicyScope.BY_RULE),
     # The call that made the task was judged.
     TASKS_GET: (_BOTH, PolicyScope.BY_RULE),

@@ -3,9 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import assert_never
 
-from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer, ToUser
 from mcpwrap.core.gate.ports import ApprovalOutcome
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.protocol.framing import LineBuffer
@@ -16,29 +17,33 @@ Judge = Callable[[bytes], list[Action]]
 Write = Callable[[bytes], None]
 
 
+@dataclass(frozen=True, slots=True)
+class RelayOutputs:
+    """Outputs of a relay: both sides, the journal, and the agent's standard error."""
+
+    to_agent: MessageWriter
+    to_server: MessageWriter
+    note: Callable[[JournalNote], None]
+    tell: Callable[[str], None]  # a line, for the agent's user
+
+
 class GateRelay:
     """Gate between two streams. Each direction has a thread, which the caller starts."""
 
     def __init__(
-        self,
-        gate: Gate,
-        *,
-        to_agent: MessageWriter,
-        to_server: MessageWriter,
-        note: Callable[[JournalNote], None],
-        renew: Callable[[Gate], list[Action]],
+        self, gate: Gate, outputs: RelayOutputs, renew: Callable[[Gate], list[Action]]
     ) -> None:
         """`renew` is called before anything is judged, and may replace the gate's policy.
 
         Its actions come before those of the message.
         """
         self._gate = gate
-        self._to_agent, self._to_server = to_agent, to_server
-        self._note = note
+        self._to_agent, self._to_server = outputs.to_agent, outputs.to_server
+        self._note, self._tell = outputs.note, outputs.tell
         self._renew = renew
         self._judging = threading.Lock()
         self._agent_has_left = False
-        self._at_the_end: Write = to_agent.put
+        self._at_the_end: Write = outputs.to_agent.put
 
     def leave_open_requests(self) -> None:
         """Leave the requests of a server that has ended to their sender, a hub.
@@ -120,6 +125,8 @@ class GateRelay:
                     for_server.append(line)
                 case JournalNote():
                     self._note(action)
+                case ToUser(line=text):
+                    self._tell(text)
                 case _:
                     assert_never(action)
         if for_server:

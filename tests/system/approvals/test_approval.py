@@ -60,7 +60,7 @@ def delete(machine: Machine, others: int, verdict: str) -> dict[str, Any]:
         seen: dict[str, Any] = machine.agent("held_tour", **story)
     assert len(answered) == 2
     assert seen["early"] == []  # all others have passed, and it waits
-    assert seen["words"][0].startswith("Waiting for approval ")
+    assert " waits for approval " in seen["words"][0]
     return seen
 
 
@@ -147,19 +147,26 @@ def test_who_is_not_told_to_come_again_gives_up(machine: Machine) -> None:
         machine.agent("held_tour", **story)
 
 
-@pytest.mark.parametrize(
+def put_asking_in_client(machine: Machine) -> None:
+    asks = "tool: convert_time, action: allow_with_approval"
+    policy = approvers.POLICY.replace(asks, f"{asks}, ask_in_client: true")
+    assert policy != approvers.POLICY
+    put(machine, policy)
+
+
+EACH_ERA = pytest.mark.parametrize(
     "mode",
     [
         "legacy",
         pytest.param("2026-07-28", marks=only_in_test_all("the same promise in the other era")),
     ],
 )
+
+
+@EACH_ERA
 @ON_ONE_RELEASE
 def test_a_rule_may_let_the_agents_own_window_ask(machine: Machine, mode: str) -> None:
-    asks = "tool: convert_time, action: allow_with_approval"
-    policy = approvers.POLICY.replace(asks, f"{asks}, ask_in_client: true")
-    assert policy != approvers.POLICY
-    put(machine, policy)
+    put_asking_in_client(machine)
     story: dict[str, Any] = {
         "server": "time", "tool": "convert_time", "given": NOON, "mode": mode,
     }  # fmt: skip
@@ -172,11 +179,48 @@ def test_a_rule_may_let_the_agents_own_window_ask(machine: Machine, mode: str) -
     said = [(one["decision"], one["by"]) for one in decisions(machine) if one["sender"] == "person"]
     by = f"uid {machine.uid_of('alice')} (client)"  # of lower trust, and marked so
     assert said[-2:] == [("approved", by), ("denied", by)]
+    # What no person has answered is asked elsewhere.
+    with meanwhile(machine, ("answer_next", {"verdict": "approve"})):
+        at_once = machine.agent("window_tour", **story, action="decline", reads_for_s=0)
+    assert "21:00" in at_once["answer"]
     # The twin: where the rule does not allow it, the agent's user is not asked there.
     put(machine)
     with meanwhile(machine, ("answer_next", {"verdict": "approve"})):
         elsewhere = machine.agent("window_tour", **story, action="accept")
     assert (elsewhere["asked"], "21:00" in elsewhere["answer"]) == ([], True)
+
+
+@EACH_ERA
+@ON_ONE_RELEASE
+def test_a_client_that_answers_forms_by_itself_is_asked_once(machine: Machine, mode: str) -> None:
+    put_asking_in_client(machine)
+    batch, drawn = f"batch-{mode}", f"drawn-{mode}"
+    story: dict[str, Any] = {
+        "server": "time", "tool": "convert_time", "given": NOON, "mode": mode, "client": batch,
+        "action": "decline", "reads_for_s": 0,
+    }  # fmt: skip
+    machine.as_root("for who in bob dave; do gpasswd -d $who mcpwrap-approvers; done")
+    try:
+        seen = [machine.agent("window_tour", **story)]
+        machine.as_root("systemctl restart mcpwrap-gate")  # which remembers it
+        seen.append(machine.agent("window_tour", **story))
+        # The twin: another client is asked by its form, which a person reads.
+        read = {**story, "client": drawn, "action": "accept", "reads_for_s": 1.0}
+        by_form = machine.agent("window_tour", **read)
+    finally:
+        machine.as_root("for who in bob dave; do gpasswd -a $who mcpwrap-approvers; done")
+    assert [len(one["asked"]) for one in seen] == [1, 0]
+    for one in seen:
+        assert "This is not a denial" in one["answer"]
+        assert "E-CALL-NOBODY" in one["answer"]
+    assert "21:00" in by_form["answer"]
+    assert by_form["asked"]
+    found = {
+        one["what"].removeprefix("approval forms: alice: "): one["found"]
+        for one in json.loads(machine.as_root("mcpwrap doctor time --json || true").out)
+    }
+    assert found[f"{drawn} 1.0"].startswith("draws forms (seen ")
+    assert found[f"{batch} 1.0"].startswith("declares forms, and answers them by itself")
 
 
 @ON_ONE_RELEASE
@@ -317,9 +361,9 @@ def test_a_flood_of_questions_is_one_or_none(machine: Machine) -> None:
         assert (one["times"], one["waiting"]) == (10, 10)
         for number in range(100, 140):
             risk(session, f"result = {number}", number)
-        refused = [session.receive() for _ in range(25)]  # 16 wait, of all 41 requests
+        refused = [session.receive() for _ in range(9)]  # 32 wait, of all 41 requests
         assert all("are already pending" in text_of(answer) for answer in refused)
-        assert len(step(machine, "listed")["pending"]) == 16
+        assert len(step(machine, "listed")["pending"]) == 32
         assert session.evaluate("result = 'still here'") == "still here"
     step(machine, "await_none")
 

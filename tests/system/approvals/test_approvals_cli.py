@@ -80,7 +80,7 @@ def test_a_call_waits_is_read_and_runs_when_it_is_approved(machine: Machine) -> 
         assert "ask-first" in row
         assert head.startswith("ID ")
         shown = machine.as_user("bob", f"mcpwrap approvals show {id_[:2]}").out
-        assert f'    "query": "{DELETE.format(1)}"\n' in shown
+        assert f'  query: "{DELETE.format(1)}"\n' in shown
         assert "ask-first: A person decides." in shown
         # Other calls of the session pass while it waits.
         count = call(session, "read_query", "SELECT count(*) AS n FROM of_commands WHERE id = 1")
@@ -92,8 +92,8 @@ def test_a_call_waits_is_read_and_runs_when_it_is_approved(machine: Machine) -> 
         # The next is compared with it.
         _, next_id = asked(machine, session, DELETE.format(2))
         shown = machine.as_user("bob", "mcpwrap approvals show").out
-        assert f'-   "query": "{DELETE.format(1)}"\n' in shown
-        assert f'+   "query": "{DELETE.format(2)}"\n' in shown
+        assert f'- query: "{DELETE.format(1)}"\n' in shown
+        assert f'+ query: "{DELETE.format(2)}"\n' in shown
         machine.as_user("bob", f"mcpwrap approvals deny {next_id}")
 
 
@@ -222,9 +222,11 @@ def test_doctor_says_who_can_approve_and_what_one_account_for_both_is_worth(
 class View:
     """Terminal view inside tmux: the text on its screen, and keys sent to it."""
 
-    def __init__(self, machine: Machine, user: str) -> None:
+    def __init__(self, machine: Machine, user: str, size: tuple[int, int] = (110, 40)) -> None:
         self._machine, self._user = machine, user
-        self._tmux("-f /dev/null new-session -d -x 110 -y 40 'mcpwrap approvals'")
+        columns, rows = size
+        screen = f"-x {columns} -y {rows}"
+        self._tmux(f"-f /dev/null new-session -d {screen} 'mcpwrap approvals'")
 
     def _tmux(self, command: str) -> str:
         return self._machine.as_user(self._user, f"{TMUX} {command}").out
@@ -266,7 +268,7 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
         assert told(session, request) == DONE
         view.until("nothing waits")
         request = ask(session, "DELETE FROM of_commands -- \x1b[31m\u202eall")
-        view.until(r"-- \u001b[31m\u202eall", "keys answer this", "+   ")
+        view.until(r"-- \u001b[31m\u202eall", "keys answer this", "+ query: ")
         view.press("d")
         view.until("The reason, for the agent")
         view.type("not today")
@@ -318,14 +320,47 @@ def test_in_the_view_the_cursor_chooses_and_a_restart_of_the_gate_is_seen(
 ) -> None:
     view = View(machine, "bob")
     with opened(machine) as session:
-        first, second = (ask(session, DELETE.format(n)) for n in (12, 13))
-        view.until("2 wait for approval", DELETE.format(12), "keys answer this")
+        first = ask(session, DELETE.format(12))
+        view.until("1 wait for approval", DELETE.format(12), "keys answer this")
+        second = ask(session, DELETE.format(13))  # a call that is read stays when others come
+        view.until("2 wait for approval", "2 calls", DELETE.format(12), "keys answer this")
         view.press("Down")
-        view.until(f'"query": "{DELETE.format(13)}"', "keys answer this")
+        view.until(f'query: "{DELETE.format(13)}"', "keys answer this")
         view.press("s")
         assert told(session, second) == DONE
-        view.until("1 wait for approval", f'"query": "{DELETE.format(12)}"', "keys answer this")
+        view.until("1 wait for approval", f'query: "{DELETE.format(12)}"', "keys answer this")
         machine.as_root("systemctl restart mcpwrap-gate")
         view.until("nothing waits")
         assert first
     view.end()
+
+
+@only_in_test_all("25 calls at two sizes; the fast tier has one in the view, and six on the page")
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_in_the_view_many_calls_are_one_row_and_answered_one_by_one_or_all_at_once(
+    machine: Machine, size: tuple[int, int]
+) -> None:
+    with opened(machine) as session:
+        insert = f"INSERT INTO of_commands VALUES ({size[0]}{{:02}})"
+        asked_all = [ask(session, insert.format(n)) for n in range(25)]
+        pace.until(lambda: len(waiting(machine, "bob")) == 25)
+        view = View(machine, "bob", size)  # a call that is read stays when others come
+        view.until("25 wait for approval", "25 calls", "1 of 25", insert.format(0), "keys answer")
+        view.press("Enter")  # lists its calls
+        view.press("Down", "Down")
+        view.until(f'query: "{insert.format(1)}"', "keys answer this")
+        view.press("a")
+        assert told(session, asked_all.pop(1)) == DONE
+        view.until("24 wait for approval", "keys answer this")
+        view.press("Up", "Up")
+        view.until("24 calls", "1 of 24", insert.format(0), "keys answer this")
+        view.press("p", "End")  # the last of them can be read
+        view.until(insert.format(24), "keys answer this")
+        view.press("A")
+        view.until("Approve all 24", "The reason, for the audit")
+        view.press("Enter")
+        assert [told(session, one) for one in asked_all] == [DONE] * 24
+        view.until("nothing waits", "24 approved")
+        count = f"SELECT count(*) AS n FROM of_commands WHERE id / 100 = {size[0]}"
+        assert call(session, "read_query", count) == "[{'n': 25}]"
+        view.end()

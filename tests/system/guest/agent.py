@@ -198,18 +198,23 @@ async def http_tour(values: dict[str, Any]) -> dict[str, Any]:
 
 async def window_tour(values: dict[str, Any]) -> dict[str, Any]:
     """Call a tool that the user may approve in the agent's own window, and follow the text."""
+    import anyio
     import mcp_types as types
     from mcp import Client
 
     asked: list[str] = []
 
     async def elicit(_context: Any, params: Any) -> Any:
-        asked.append(params.message)
+        field = params.requested_schema["properties"]["approve"]
+        asked.append(f"{params.message}\n{field['description']}")
+        await anyio.sleep(values.get("reads_for_s", 1.0))  # a person reads the question first
         content = {"approve": True} if values["action"] == "accept" else None
         return types.ElicitResult(action=values["action"], content=content)
 
     from_here = transport(values, sys.stderr)
-    async with Client(from_here, mode=values["mode"], elicitation_callback=elicit) as client:
+    about = types.Implementation(name=values.get("client", "window"), version="1.0")
+    how = {"mode": values["mode"], "elicitation_callback": elicit, "client_info": about}
+    async with Client(from_here, **how) as client:
         answer = text_of(await client.call_tool(values["tool"], values["given"]))
     return {"asked": asked, "answer": answer}
 

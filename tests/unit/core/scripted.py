@@ -6,7 +6,9 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.gate.gate import Action, ToAgent, ToServer
+from mcpwrap.core.approval.client_forms import ClientIdentity, FormAnswer
+from mcpwrap.core.approval.views.preview import Preview
+from mcpwrap.core.gate.gate import Action, ToAgent, ToServer, ToUser
 from mcpwrap.core.gate.ports import (
     ApprovalRequest,
     ApprovalUnavailable,
@@ -18,6 +20,7 @@ from mcpwrap.core.gate.session import ALLOWED, JournalNote
 from mcpwrap.core.policy.arguments.kinds import KnownTools
 from mcpwrap.core.policy.decision import (
     ApprovalTimeouts,
+    AskingRules,
     CallOutcome,
     Judgement,
     LimitExceeded,
@@ -53,6 +56,11 @@ class ScriptedPolicy:
 
     def hides(self, tool: str) -> bool:
         return tool in self.hidden
+
+    def asking(self, method: str, params: Mapping[str, Json]) -> AskingRules:
+        judgement = self.judge(method, params)
+        self.judged.pop()
+        return AskingRules(rules=(judgement.rule,))
 
     def learn(self, tools: KnownTools) -> None:
         """Take nothing: rules on kinds of arguments are not scripted."""
@@ -115,8 +123,9 @@ class ScriptedApprovals:
     """Approvals that hold a request by the id `a` and its number, or take the next of `answers`."""
 
     state_key: bytes = bytes(range(32))
-    has_window: bool = True
+    has_window: bool = True  # False for a hub
     answers: list[Approved | ApprovalUnavailable] = field(default_factory=list)
+    asking: list[AskingRules] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def ask(
@@ -125,16 +134,25 @@ class ScriptedApprovals:
         definition = f" as {wanted.definition[:8]}" if wanted.definition else ""
         params = msgspec.json.encode(wanted.params).decode()
         about = f"{wanted.method} {wanted.target}{definition} {params}"
+        self.asking.append(wanted.asking)
         self.asked.append(f"{hold} by {wanted.rule} for {wanted.expires_s:g} s: {about}")
-        return (
-            self.answers.pop(0) if self.answers else AwaitingApproval(f"a{hold}", f"digest{hold}")
-        )
+        if self.answers:
+            return self.answers.pop(0)
+        return AwaitingApproval(f"a{hold}", f"digest{hold}", wanted.expires_s)
 
     def withdraw(self, hold: int, *, will_resume: bool) -> None:
         self.asked.append(f"{hold} {'comes again' if will_resume else 'is withdrawn'}")
 
-    def answer(self, hold: int, *, approves: bool) -> None:
-        self.asked.append(f"{hold} {'approved' if approves else 'denied'} in the window")
+    def show(self, hold: int, preview: Preview) -> None:
+        said = preview.problem or f"{preview.text} {preview.compare}{preview.count}"
+        self.asked.append(f"{hold} previewed by {preview.tool}: {said}".rstrip())
+
+    def asks_by_form(self, client: ClientIdentity, *, in_client: bool) -> bool:
+        return self.has_window and in_client
+
+    def take_form_answer(self, hold: int, client: ClientIdentity, answer: FormAnswer) -> None:
+        by = f" of {client.name} {client.version}" if client.name else ""
+        self.asked.append(f"{hold} {answer} in the window{by}")
 
 
 def recorded(decided: AuditedDecision) -> str:
@@ -169,6 +187,8 @@ def spoken(action: Action) -> str:
             return f"to server> {_text(line)}"
         case ToAgent(line):
             return f"to agent> {_text(line)}"
+        case ToUser(line):
+            return f"to user> {line}"
         case JournalNote(kind, text):
             return f"note> {kind}: {text}"
         case _:

@@ -166,6 +166,7 @@ def test_limits_may_differ_by_server_and_tool() -> None:
         ("{expires: 10s, wait: 5s}", ApprovalTimeouts(10, 5)),
         ("{expires: 24h, wait: 1h}", ApprovalTimeouts(86_400, 3600)),
         ("{expires: 1min}", ApprovalTimeouts(60, 45)),
+        ("{expires: never}", ApprovalTimeouts(None, 45)),
         ("{wait: 30s}", ApprovalTimeouts(300, 30)),
         ("{}", ApprovalTimeouts()),
     ],

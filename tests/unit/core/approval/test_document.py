@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpwrap.core.approval.client_forms import NO_CLIENT, FormAnswer
 from mcpwrap.core.approval.document import Question, digest, document, read
 from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalRequest
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
@@ -57,10 +58,11 @@ def test_without_an_approval_port_requests_are_refused() -> None:
         method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
     )
     answer = NO_APPROVALS.ask(1, wanted)
-    assert answer.why == "`mcpwrap run` cannot ask a person"
-    assert answer.cause == "nobody"
+    assert answer.why == "`mcpwrap run --no-approver` asks no person"
+    assert answer.cause == "no-approver"
     NO_APPROVALS.withdraw(1, will_resume=True)
-    NO_APPROVALS.answer(1, approves=True)
+    assert not NO_APPROVALS.asks_by_form(NO_CLIENT, in_client=True)
+    NO_APPROVALS.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)
 
 
 def test_who_has_a_password() -> None:

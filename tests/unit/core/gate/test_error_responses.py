@@ -8,7 +8,13 @@ from mcpwrap.core.gate import error_responses
 from mcpwrap.core.gate.error_responses import META_KEY, CallCode, Refusal
 from mcpwrap.core.gate.gate import Gate, ToAgent
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalUnavailable, PinRefusal, PolicyOwner
+from mcpwrap.core.gate.ports import (
+    NO_APPROVALS,
+    ApprovalRequest,
+    ApprovalUnavailable,
+    PinRefusal,
+    PolicyOwner,
+)
 from mcpwrap.core.gate.session import SessionState
 from mcpwrap.core.policy.decision import Decision, Judgement, LimitExceeded
 from mcpwrap.core.protocol.json_value import Json
@@ -25,6 +31,12 @@ OF_MCP = Judgement(Decision.BLOCK, message="A key is a variant spelling of an MC
 SHIPPED = Judgement(Decision.BLOCK, "default.force-push", "A plain `git push` passes.")
 ASKS = Judgement(Decision.NEEDS_APPROVAL, "writes", "Look at the WHERE.")
 ASKS_SHIPPED = Judgement(Decision.NEEDS_APPROVAL, "default.sql-drop", "Drops or truncates.")
+NO_APPROVER = NO_APPROVALS.ask(
+    1,
+    ApprovalRequest(
+        method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
+    ),
+)
 NOBODY = ApprovalUnavailable(
     "no account can approve calls of alice",
     remedy="Root sets up an approver: `sudo adduser USER mcpwrap-approvers`.",
@@ -279,17 +291,16 @@ def limit(kind: str, why: str = "120 calls in 60 s") -> LimitExceeded:
             id="no approver is set up",
         ),
         pytest.param(
-            error_responses.unasked(
-                AT_USER, ASKS_SHIPPED, ApprovalUnavailable("`mcpwrap run` cannot ask a person")
-            ),
-            "E-CALL-NOBODY",
+            error_responses.unasked(AT_USER, ASKS_SHIPPED, NO_APPROVER),
+            "E-CALL-NO-APPROVER",
             [
                 (
                     "Refused by mcpwrap (needs approval, rule default.sql-drop): "
-                    "`mcpwrap run` cannot ask a person."
+                    "`mcpwrap run --no-approver` asks no person."
                 ),
                 "The rule says: Drops or truncates.",
                 NOT_ASKED,
+                "Without that option it asks the user who runs the agent.",
                 (
                     "Your user can disable the rule: "
                     "`mcpwrap policy default disable sql-drop --server orders --user`"
@@ -335,7 +346,7 @@ def test_a_refusal_of_pins_has_their_code() -> None:
 
 
 def test_each_code_is_one_of_a_situation() -> None:
-    assert len(set(CallCode)) == 11
+    assert len(set(CallCode)) == 12
 
 
 def test_a_long_argument_is_cut() -> None:

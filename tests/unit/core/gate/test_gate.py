@@ -17,7 +17,7 @@ for that by which the session knows its own ones.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
@@ -28,10 +28,17 @@ import pytest
 from mcpwrap.core.approval.entry import UnaskedCause
 from mcpwrap.core.gate import in_flight, pending_approvals
 from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
-from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer, ToUser
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
 from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
-from mcpwrap.core.policy.decision import CallOutcome, Decision, Judgement, LimitExceeded
+from mcpwrap.core.policy.decision import (
+    AskingRules,
+    CallOutcome,
+    Decision,
+    Judgement,
+    LimitExceeded,
+)
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
 from tests.unit.core.agreement import gate_in_session
@@ -51,8 +58,9 @@ _KEY = ScriptedApprovals().state_key
 # Of a state that this session has sealed.
 TAG = f"mcpwrap-{blake2b(_KEY, digest_size=8, person=b'state').hexdigest()}-"
 EXPECTED = ("to server> ", "to agent> ", "note> ")
-WORDS: dict[str, Literal["approved", "denied", "expired", "void"]] = {
-    "approves": "approved", "denies": "denied", "forgets": "expired", "voids": "void"
+WORDS: dict[str, Literal["approved", "denied", "expired", "void", "unasked"]] = {
+    "approves": "approved", "denies": "denied", "forgets": "expired", "voids": "void",
+    "unasked": "unasked",
 }  # fmt: skip
 CAUSES: dict[str, UnaskedCause] = {"deny": "denied", "pause": "paused", "refuse": "nobody"}
 
@@ -104,7 +112,8 @@ class Performance:
         if who in {"told", "written", "asked", "due"}:
             assert self.look(who) == what
         elif who in {"agent", "server", "person", "clock", "end"}:
-            said = [spoken(action) for action in self.act(who, what)]
+            acts = [act for act in self.act(who, what) if not isinstance(act, ToUser)]
+            said = list(map(spoken, acts))
             assert said == [wanted(line, what) for line in expected], what
         else:
             self.prepare(who, what)
@@ -392,6 +401,26 @@ def test_so_many_may_wait_for_a_person_and_the_others_go_on(
     assert isinstance(forwarded, ToServer)
 
 
+class SilentPolicy(ScriptedPolicy):
+    """Policy that names another rule than the decisive one."""
+
+    def asking(self, method: str, params: Mapping[str, Json]) -> AskingRules:
+        return AskingRules(rules=("another",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules"), [(ScriptedPolicy, ("all",)), (SilentPolicy, ("all", "another"))]
+)
+def test_the_decisive_rule_is_among_those_that_ask(
+    kind: type[ScriptedPolicy], rules: tuple[str, ...]
+) -> None:
+    policy = kind({"tools/call a": Judgement(Decision.NEEDS_APPROVAL, "all")})
+    approvals = ScriptedApprovals()
+    gate = Gate(policy, ScriptedLimits(), ScriptedAudit(), approvals)
+    gate.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}')
+    assert [asking.rules for asking in approvals.asking] == [rules]
+
+
 def test_of_many_states_the_oldest_is_good_no_more() -> None:
     policy = ScriptedPolicy({"tools/call a": Judgement(Decision.NEEDS_APPROVAL, "all")})
     gate = Gate(policy, ScriptedLimits(), ScriptedAudit(), ScriptedApprovals())
@@ -404,7 +433,7 @@ def test_of_many_states_the_oldest_is_good_no_more() -> None:
     note, _ = gate.from_agent((call % (90, MODERN, again[0])).encode())
     reason = "requestState was already used, or dropped for newer ones"
     assert spoken(note) == f"note> malformed: tools/call id=90: {reason}"
-    (note,) = gate.from_agent((call % (90, MODERN, again[1])).encode())
+    note, _ = gate.from_agent((call % (90, MODERN, again[1])).encode())
     assert spoken(note).startswith("note> held")
 
 

@@ -22,8 +22,8 @@ from tests.unit.core.scripted import (
 ASKS = Judgement(Decision.NEEDS_APPROVAL, "all", in_client=True)
 JUDGEMENTS = [ASKS, Judgement(Decision.ALLOW), Judgement(Decision.BLOCK, "no")]
 DROP = "tools/call drop"
-NEWS: list[Literal["approved", "denied", "expired", "void"]] = [
-    "expired", "denied", "void", "approved",
+NEWS: list[Literal["approved", "denied", "expired", "void", "unasked"]] = [
+    "expired", "denied", "void", "unasked", "approved",
 ]  # fmt: skip
 number = st.integers(0, 30)
 first, hold = st.integers(0, 8), st.integers(1, 6)

@@ -15,7 +15,7 @@ from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import CallOutcome, LimitExceeded
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.gate_relay import GateRelay, RelayOutputs
 from mcpwrap.session.relay.writer import MessageWriter
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit
@@ -46,6 +46,7 @@ class Between:
     agent: socket.socket
     server: socket.socket
     notes: list[JournalNote] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     policies: list[Policy] = field(default_factory=list)
     pushed: list[Action] = field(default_factory=list)
@@ -67,10 +68,13 @@ def running(policy: Policy) -> Iterator[tuple[Between, GateRelay, ThreadPoolExec
     between = Between(agent, server)
     judged = GateRelay(
         Gate(compile_policy(policy, "probe"), Counting(), ScriptedAudit()),
-        to_agent=MessageWriter(os.dup(agents.fileno()), lambda: between.broken.append("agent")),
-        to_server=MessageWriter(os.dup(servers.fileno()), lambda: between.broken.append("server")),
-        note=between.notes.append,
-        renew=between.renew,
+        RelayOutputs(
+            MessageWriter(os.dup(agents.fileno()), lambda: between.broken.append("agent")),
+            MessageWriter(os.dup(servers.fileno()), lambda: between.broken.append("server")),
+            between.notes.append,
+            between.told.append,
+        ),
+        between.renew,
     )
     with agent, server, ThreadPoolExecutor() as pool:
         for end in (agent, server):
@@ -215,10 +219,13 @@ def test_a_line_over_the_bound_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -
         agent.sendall(b"x\n")
         judged = GateRelay(
             Gate(compile_policy(Policy(), "probe"), Counting(), ScriptedAudit()),
-            to_agent=MessageWriter(os.dup(ours.fileno()), nothing),
-            to_server=MessageWriter(os.dup(ours.fileno()), nothing),
-            note=print,
-            renew=lambda _: [],
+            RelayOutputs(
+                MessageWriter(os.dup(ours.fileno()), nothing),
+                MessageWriter(os.dup(ours.fileno()), nothing),
+                print,
+                print,
+            ),
+            lambda _: [],
         )
         with pytest.raises(LineTooLongError):
             judged.from_agent(os.dup(ours.fileno()))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from mcpwrap.core.gate.definitions.pin_check import OfferFailed, PinnedServer, SessionPins
-from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer, ToUser
 from mcpwrap.core.gate.ports import ApprovalOutcome, Collector
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.pins.acceptance import OfferedDefinitions, decode_offer, encode_offer
@@ -180,7 +180,7 @@ class Session:
 
     def _do(self, actions: list[Action]) -> list[ToAgent | ToServer]:
         self.notes += [f"{one.kind}: {one.text}" for one in actions if isinstance(one, JournalNote)]
-        return [one for one in actions if not isinstance(one, JournalNote)]
+        return [one for one in actions if not isinstance(one, JournalNote | ToUser)]
 
 
 def _line(message: dict[str, Json]) -> bytes:
