@@ -145,11 +145,28 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def has_terminal() -> bool:
+    """Return whether a person can be asked at the terminal of this process, by `/dev/tty`."""
+    try:
+        os.close(os.open(_TTY, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def columns() -> int | None:
     """Return the width of standard output's terminal; None if it is not a terminal."""
     if not sys.stdout.isatty():
         return None
     return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_COLUMNS
+
+
+def columns_of(fd: int) -> int | None:
+    """Return the width of the terminal that a descriptor is; None if it is not a terminal."""
+    try:
+        return os.get_terminal_size(fd).columns or _USUAL_COLUMNS
+    except OSError:
+        return None
 
 
 def read_hidden(prompt: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.errors import McpwrapError
+from mcpwrap.gate_client import user_approvals
 from mcpwrap.linux import remove_tree
 from mcpwrap.machine import user_policy
 from mcpwrap.machine.user_policy import UserPolicy
@@ -28,6 +29,16 @@ class Folders:
         """Return the folder of the audit, which the server cannot see."""
         return self.state / "audit"
 
+    @property
+    def rules(self) -> Path:
+        """Return the folder of the approval rules."""
+        return self.state / user_approvals.RULES
+
+    @property
+    def client_forms(self) -> Path:
+        """Return the file of the clients that were asked by elicitation."""
+        return self.state / user_approvals.CLIENT_FORMS
+
     def home_of(self, server: str) -> Path:
         """Return the home of a server, which outlives sessions: downloads of npx and uvx stay."""
         return self.state / _HOMES / server
@@ -35,12 +46,8 @@ class Folders:
 
 def of_user(environ: Mapping[str, str], home: Path) -> Folders:
     """Return the folders of this user."""
-    state = _base(environ.get("XDG_STATE_HOME", ""), home / ".local/state")
-    return Folders(policy=user_policy.of_user(environ, home), state=state / "mcpwrap")
-
-
-def _base(named: str, default: Path) -> Path:
-    return Path(named) if named.startswith("/") else default
+    state = user_approvals.state_folder(environ, home)
+    return Folders(policy=user_policy.of_user(environ, home), state=state)
 
 
 def make(folder: Path) -> str:

@@ -21,9 +21,9 @@ _ALWAYS_INHERITED = ("LANG", "LC_ALL", "TZ", "TERM")
 _OFFLINE = {"npm_config_offline": "true", "UV_OFFLINE": "1"}
 
 
-def system(home: Path) -> Iterator[str]:
+def system(home: Path, folders: Sequence[str] | None = None) -> Iterator[str]:
     """Yield the system's folders; of one that contains the home, its entries without the home."""
-    for path in SYSTEM:
+    for path in SYSTEM if folders is None else folders:
         yield from _without(home, Path(path))
 
 

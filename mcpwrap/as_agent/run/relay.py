@@ -10,12 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from mcpwrap.as_agent.run.approvals.serving import ApproverServing
+from mcpwrap.as_agent.run.local_gate import RunPolicy
 from mcpwrap.as_agent.run.sandbox import spawn
-from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, SandboxLaunch
+from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, RELOADING, SandboxLaunch
 from mcpwrap.as_agent.run.sandbox.layers import Confinement
-from mcpwrap.core.gate.gate import Action, Gate
+from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.text.rows import MarkedLines, continued
+from mcpwrap.core.text.sanitise import Sanitiser, visible
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
@@ -23,12 +26,13 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.audit_log.journal_notes import JournalNotes
 from mcpwrap.session.launch.spawn import Program
 from mcpwrap.session.relay import copy
-from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.gate_relay import GateRelay, RelayOutputs
 from mcpwrap.session.relay.server_exit import ServerExit, exited, killed_by
 from mcpwrap.session.relay.writer import MessageWriter
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _GRACE_S = 2.0  # for a server whose agent has gone: most end by themselves
+_MARK = "| "  # before the server's lines on a terminal, where it could ask a false question
 WHO = "mcpwrap run"
 SIGNALS = 128  # as in a shell: 128 + N is signal N
 
@@ -52,6 +56,15 @@ class _ToAgent(MessageWriter):
 
 
 @dataclass(frozen=True, slots=True)
+class RunJudging:
+    """Gate of a run, its policy, and what serves its approvers; None without approvers."""
+
+    gate: Gate
+    policy: RunPolicy
+    serving: ApproverServing | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Streams:
     """The relay's ends of the server's 0, 1 and 2."""
 
@@ -60,12 +73,10 @@ class _Streams:
     errors: int
 
 
-def run(
-    program: Program, closing: Confinement, gate: Gate, arrived: Callable[[], None]
-) -> RunResult:
+def run(program: Program, closing: Confinement, judging: RunJudging) -> RunResult:
     """Run the server on the agent's streams, which are our own 0, 1 and 2, until it has ended.
 
-    `arrived` is called before received messages are judged.
+    SIGHUP reloads the policy.
 
     Raises:
         StageError: it could not be started.
@@ -76,21 +87,20 @@ def run(
     try:
         first_pid, streams = _start(program, closing, blocked)
         threading.excepthook = _give_up
-        return _relayed(gate, arrived, first_pid, streams, blocked)
+        return _relayed(judging, first_pid, streams, blocked)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _relayed(
-    gate: Gate,
-    arrived: Callable[[], None],
+    judging: RunJudging,
     first_pid: int,
     streams: _Streams,
     blocked: frozenset[signal.Signals],
 ) -> RunResult:
     to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_after_agent` handles it
     # A server that no longer reads has ended: its first process reports that.
-    judged = _judged(gate, arrived, to_agent, MessageWriter(streams.to_server, lambda: None))
+    judged = _judged(judging, to_agent, MessageWriter(streams.to_server, lambda: None))
     is_broken_off = threading.Event()
 
     def break_off() -> None:
@@ -105,8 +115,17 @@ def _relayed(
         _thread(partial(_follow, from_server, streams.from_server, break_off)),
         _thread(partial(_copy_errors, streams.errors)),
     )
-    numbers = [number for number in FORWARDED if _is_ours(number, blocked)]
-    status = child_exit.await_end(first_pid, numbers, partial(_signal, first_pid))
+    if judging.serving is not None:
+        _thread(partial(judging.serving.run, judged, partial(_signal, first_pid, signal.SIGKILL)))
+    numbers = [number for number in (*FORWARDED, RELOADING) if _is_ours(number, blocked)]
+
+    def on_signal(number: int) -> None:
+        if number == RELOADING:
+            judging.policy.reload()
+        else:
+            _signal(first_pid, number)
+
+    status = child_exit.await_end(first_pid, numbers, on_signal)
     descendants.end_all()  # those without a PID namespace, which ends its own
     ending.tell(_why(status))
     for number in numbers:  # now for this process, which may wait for an agent that does not read
@@ -124,7 +143,7 @@ def _why(status: int) -> str:
 
 
 def _is_ours(number: signal.Signals, blocked: frozenset[signal.Signals]) -> bool:
-    """Return whether to forward a signal: the agent neither blocks nor ignores it."""
+    """Return whether to handle a signal: the agent neither blocks nor ignores it."""
     return number not in blocked and signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -148,20 +167,10 @@ def _start(
             os.close(fd)
 
 
-def _judged(
-    gate: Gate, arrived: Callable[[], None], to_agent: MessageWriter, to_server: MessageWriter
-) -> GateRelay:
-    def renew(_gate: Gate) -> list[Action]:
-        arrived()
-        return []  # the policy is not read again
-
-    return GateRelay(
-        gate,
-        to_agent=to_agent,
-        to_server=to_server,
-        note=JournalNotes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
-        renew=renew,
-    )
+def _judged(judging: RunJudging, to_agent: MessageWriter, to_server: MessageWriter) -> GateRelay:
+    note = JournalNotes(WHO, lambda note: _log(f"{WHO}: {note.kind}: {note.text}")).note
+    outputs = RelayOutputs(to_agent, to_server, note, _log)
+    return GateRelay(judging.gate, outputs, judging.policy.renew)
 
 
 def _signal(pid: int, number: int) -> None:
@@ -190,15 +199,31 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, break_off: Callable[
         break_off()
 
 
+def _log(text: str) -> None:
+    """Log a line. On a terminal, no row of it begins with a name that server or agent chose."""
+    columns = tty.columns_of(_STDERR)
+    if columns is None:
+        log_line(text)
+        return
+    with suppress(OSError):  # it was hung up
+        tty.warn_lines(continued(visible(text.replace("\n", " ")), columns, "  "))
+
+
 def _copy_errors(from_fd: int) -> None:
-    sanitiser = Sanitiser()
+    """Copy the server's standard error to the agent's: on a terminal as marked rows."""
+    sanitiser, marked = Sanitiser(), MarkedLines(_MARK)
 
     def deliver(text: bytes) -> None:
+        columns = tty.columns_of(_STDERR)
+        if columns is not None:
+            text = marked.feed(text.decode(), columns).encode()
         with suppress(OSError):  # it is closed; the server must not notice
             copy.write(_STDERR, text)
 
     copy.relay_each(from_fd, lambda untrusted: deliver(sanitiser.feed(untrusted)))
     deliver(sanitiser.rest())
+    if marked.is_in_line:
+        deliver(b"\n")
 
 
 def _end_after_agent(first_pid: int) -> None:

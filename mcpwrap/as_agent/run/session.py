@@ -8,16 +8,20 @@ import os
 import pwd
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_agent.run import directories, environment, local_gate, relay, toolchain, user_audit
-from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
+from mcpwrap.as_agent.run import directories, environment, relay, toolchain, user_audit
+from mcpwrap.as_agent.run.approvals.channels import UserChannels, approving
+from mcpwrap.as_agent.run.directories import Folders
+from mcpwrap.as_agent.run.local_gate import PolicySource, RunPolicy
+from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunJudging, RunResult
+from mcpwrap.as_agent.run.remote_server import RemoteTarget
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
 from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Confinement, Network, SandboxLayer, without
 from mcpwrap.as_agent.run.toolchain import CommandContext
-from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.policy.compiled import ServerContext
 from mcpwrap.core.wire import session_socket
@@ -26,7 +30,8 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.launch.spawn import Program
 
 _NOT_ENFORCED = (
-    "an account of its own, sealed secrets, an egress allowlist, pins, limits over all sessions"
+    "an account of its own, sealed secrets, an egress allowlist, pins, limits over all sessions, "
+    "approval by another account"
 )
 _STDERR = 2
 _FIXES = {
@@ -57,6 +62,8 @@ class RunOptions:
     to_write: tuple[str, ...]
     network: Network
     may_be_degraded: bool
+    has_approver: bool = True  # whether to ask a person for approvals
+    remote: RemoteTarget | None = None  # in place of a command
 
 
 class MissingLayerError(McpwrapError):
@@ -74,15 +81,19 @@ class StartError(McpwrapError):
 def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
     _open_standard_streams()
+    if options.remote is not None:
+        options = _of_remote(options, options.remote)
     account, home = _account_and_home(environ)
     own = directories.of_user(environ, home)
     name = _name(options)
-    policy = local_gate.read_policy(options.policy, own.policy)
+    in_force = RunPolicy(PolicySource(options.policy, own.policy), name)
+    log_line(f"{WHO}: {in_force.describe()}")
     inherited = environment.inherited(options.inherit, environ)
     to_write = _to_write(options, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
     path = environment.search_path(agents_path)
-    context = CommandContext(toolchain.wide_folders(home), Path.cwd(), path, to_write)
+    cwd = Path.cwd() if options.remote is None else Path("/")
+    context = CommandContext(toolchain.wide_folders(home), cwd, path, to_write)
     program, context = _found(options.command[0], context, agents_path)
     its_home = directories.make_home(own, name)
     with directories.temporary() as tmp:
@@ -91,16 +102,42 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         )
         if options.network is Network.NOTHING:
             env = environment.offline(env)
-        system = environment.system(home)
-        closing = _confinement(options, program, context, [*system], [its_home, tmp])
+        if options.remote is not None:
+            env |= options.remote.environment(context)
+        system = options.remote.system(home) if options.remote else [*environment.system(home)]
+        closing = _confinement(options, program, context, system, [its_home, tmp])
         started = Program(
             command=str(program), args=options.command[1:], cwd=str(context.cwd), env=env
         )
-        with user_audit.session(own.audit, name, policy) as recorder:
-            gate = local_gate.gate_for(name, policy, recorder, _server_context(context))
-            ended = _run_confined(started, closing, (gate, recorder.arrived), options)
+        channels = UserChannels(own, environ) if options.has_approver else None
+        with _judging(channels, own, in_force, context) as judging:
+            ended = _run_confined(started, closing, judging, options)
     _report_end(ended, name, options)
     return ended.status
+
+
+@contextmanager
+def _judging(
+    channels: UserChannels | None, own: Folders, in_force: RunPolicy, context: CommandContext
+) -> Iterator[RunJudging]:
+    """Lend the gate of the session, with its audit and its approvals."""
+    with (
+        user_audit.session(own.audit, in_force.server, in_force.policy) as audit,
+        approving(channels, audit, in_force) as (approvals, serving),
+    ):
+        gate = in_force.gate(audit, approvals, _server_context(context))
+        yield RunJudging(gate, in_force, serving)
+
+
+def _of_remote(options: RunOptions, remote: RemoteTarget) -> RunOptions:
+    """Return the options of the program that runs in place of a remote server."""
+    return replace(
+        options,
+        command=remote.command(),
+        name=remote.default_name if options.name is None else options.name,
+        to_read=remote.to_read(),
+        network=Network.ALL,
+    )
 
 
 def _server_context(context: CommandContext) -> ServerContext:
@@ -223,14 +260,14 @@ def _links(names: set[Path], options: RunOptions, context: CommandContext) -> di
 def _run_confined(
     program: Program,
     closing: Confinement,
-    judge: tuple[Gate, Callable[[], None]],
+    judging: RunJudging,
     options: RunOptions,
 ) -> RunResult:
     """Run the server with all layers; with `--allow-degraded` without those that are missing."""
     log_line(f"{WHO}: not enforced without the installed package: {_NOT_ENFORCED}")
     while True:
         try:
-            return relay.run(program, closing, *judge)
+            return relay.run(program, closing, judging)
         except StageError as error:
             layer = _missing(error, program)
             closing = replace(closing, layers=closing.layers - {layer})
@@ -276,7 +313,7 @@ def _report_end(ended: RunResult, name: str, options: RunOptions) -> None:
     if ended.status > SIGNALS:
         number = ended.status - SIGNALS
         log_line(f"{WHO}: {name} was ended by signal {number} [E-RUN-SIGNAL]")
-    elif ended.status and not ended.has_answered:
+    elif ended.status and not ended.has_answered and options.remote is None:
         less = [] if options.network is Network.ALL else ["no network (`--network`)"]
         less += ["only some of your files (`--read`, `--write`)"]
         less += ["only some of your variables (`--inherit`)"]

@@ -7,7 +7,8 @@ it proves nothing.
 
 import fcntl
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,12 +19,19 @@ from mcpwrap import __version__
 from mcpwrap.as_agent.run import directories
 from mcpwrap.core.audit.hash_chain import KEY_BYTES, Chain
 from mcpwrap.core.audit.params import ParamsEncoder
-from mcpwrap.core.audit.records import Keys, folder_of, start_of
+from mcpwrap.core.audit.records import (
+    ApprovalAnswered,
+    ApprovalRuleChanged,
+    Keys,
+    folder_of,
+    start_of,
+)
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
 from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.master_chain import AuditedSession, MasterChain
 from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
@@ -31,8 +39,45 @@ from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 KEYS = "keys.json"
 
 
+class UserAuditLog:
+    """Audit of one session: its records, and the chain above them, which any thread may extend."""
+
+    recorder: Recorder  # of the relay alone
+
+    def __init__(self, ledger: MasterChain) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()
+
+    def next_part(self, entry: AuditedSession) -> int | None:
+        """Return the next file of the session; None if it cannot be made."""
+        with self._lock, suppress(OSError):
+            return self._ledger.next_part(entry)
+        return None
+
+    def answered(self, answer: ApprovalAnswered) -> bool:
+        """Record the answer to an approval question; return whether it is recorded."""
+        return self._is_written(lambda: self._ledger.answered(answer))
+
+    def rule_changed(self, changed: ApprovalRuleChanged) -> bool:
+        """Record a change of an approval rule; return whether it is recorded."""
+        return self._is_written(lambda: self._ledger.rule_changed(changed))
+
+    def policy(self, digest: str) -> bool:
+        """Record that another policy is in force; return whether it is recorded."""
+        return self._is_written(lambda: self._ledger.policy(digest))
+
+    def _is_written(self, write: Callable[[], None]) -> bool:
+        with self._lock:
+            try:
+                write()
+            except OSError as error:
+                log_line(f"the audit cannot be written: {error.strerror}")
+                return False
+        return True
+
+
 @contextmanager
-def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
+def session(folder: Path, name: str, policy: Policy) -> Iterator[UserAuditLog]:
     """Record a session in the audit, and its end at the end of the block.
 
     Raises:
@@ -53,16 +98,17 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
             code="E-RUN-AUDIT",
         ) from error
     start = start_of(keys.root_key, keys.epochs)
-    recorder = Recorder(
+    log = UserAuditLog(ledger)
+    log.recorder = Recorder(
         RecordedSession(entry.session, name, os.getuid()),
         ChainedFile(fd, Chain(key)),
         ParamsEncoder("plain", start.digest_key, start.box),
         tally,
-        lambda: _next_part(ledger, entry),
+        lambda: log.next_part(entry),
     )
-    recorder.policy = digest
+    log.recorder.policy = digest
     try:
-        yield recorder
+        yield log
     finally:
         with suppress(OSError):  # only the record of the end is lost
             ledger.close(entry)
@@ -95,9 +141,3 @@ def _keys(folder: Path) -> Keys:
 
 def _write(folder: Path, keys: Keys) -> None:
     root_files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
-
-
-def _next_part(ledger: MasterChain, entry: AuditedSession) -> int | None:
-    with suppress(OSError):
-        return ledger.next_part(entry)
-    return None

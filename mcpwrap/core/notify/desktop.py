@@ -46,6 +46,16 @@ def approval_notification(
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
 
 
+def run_notification(new: Sequence[Pending], waiting: int) -> DesktopNotification:
+    """Return the notification for new approval requests of `mcpwrap run`, which has no page."""
+    command = "mcpwrap approvals --user"
+    if len(new) > 1:
+        return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{command}")
+    [one] = new
+    lines = [f"{_name(one.server)}: {_name(one.target)}", f"{command} show {_name(one.id)}"]
+    return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
+
+
 def _definitions_notification(one: Pending) -> DesktopNotification:
     lines = [
         f"{_name(one.server)}: {_name(one.target)}",

@@ -17,7 +17,7 @@ class DriftItem:
 
     agents: tuple[str, ...]
     path: str
-    state: Literal["raw", "drifted", "wrapped", "not understood", "off", "not read"]
+    state: Literal["raw", "drifted", "wrapped", "run", "not understood", "off", "not read"]
     at: tuple[str, ...] = ()  # keys of a server's entry, its name last; empty for a file
 
     @property

@@ -3,14 +3,18 @@
 Source: path_resolution(7), acl(5). OpenSSH checks its files the same way, in safe_path().
 """
 
+import grp
 import os
 import pwd
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mcpwrap.linux import accounts
 from mcpwrap.linux.mount import mountinfo
 
 _MAX_LINKS = 40  # as in the kernel
+_ACCESS_LIST = "system.posix_acl_access"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Folders of root in which an account's session mounts its own disks, or the kernel shows its files.
 _OF_SESSIONS = ("/media", "/proc", "/run/media", "/run/user")
@@ -43,10 +47,14 @@ class ResolvedPath:
 
 @dataclass(slots=True)
 class Ownership:
-    """Walker of paths that checks owners and modes; names without a flaw are cached."""
+    """Walker of paths that checks owners and modes; names without a flaw are cached.
+
+    With `own_uid`, what root and that account alone can change has no flaw.
+    """
 
     _uid_by_device: dict[int, int] = field(default_factory=mountinfo.devices_of_accounts)
     _kind_by_path: dict[str, int] = field(default_factory=dict)  # mode of each name without a flaw
+    own_uid: int | None = field(default=None, kw_only=True)
 
     def walk(self, path: str) -> ResolvedPath | MissingPath | OwnershipFlaw:
         """Resolve an absolute path; return its target, or the first missing name or flaw on it."""
@@ -87,10 +95,27 @@ class Ownership:
         except OSError as error:
             is_hidden = isinstance(error, PermissionError) and os.geteuid() != 0
             return OwnershipFlaw(path, f"cannot be checked: {error.strerror}", is_hidden)
-        if problem := self.problem(info):
+        if (problem := self.problem(info)) and not self._is_private(path, info):
             return OwnershipFlaw(path, problem)
         self._kind_by_path[path] = info.st_mode
         return info.st_mode
+
+    def _is_private(self, path: str, info: os.stat_result) -> bool:
+        """Return whether root and `own_uid` alone can write to what its mode opens to others.
+
+        In a folder with the sticky bit each account changes only its own names: inode(7).
+        """
+        mode = info.st_mode
+        owners = {info.st_uid, self._uid_by_device.get(info.st_dev, 0)}
+        if self.own_uid is None or not owners <= {0, self.own_uid}:
+            return False
+        if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
+            return True
+        if mode & stat.S_IWOTH or _ACCESS_LIST in os.listxattr(path):
+            return False
+        with suppress(KeyError):
+            return accounts.uids_in(grp.getgrgid(info.st_gid).gr_name) <= {0, self.own_uid}
+        return False
 
     def problem(self, info: os.stat_result) -> str:
         """Return why another account can change a file or folder; "" if none can.
@@ -98,11 +123,12 @@ class Ownership:
         An entry of an access control list grants no more than the group bits of the mode, which
         are the list's mask: acl(5).
         """
-        if (uid := self._uid_by_device.get(info.st_dev, 0)) != 0:
+        own = {0, self.own_uid}
+        if (uid := self._uid_by_device.get(info.st_dev, 0)) not in own:
             return f"is on a file system that {_account(uid)} has mounted"
         if stat.S_ISLNK(info.st_mode):
             return ""
-        if info.st_uid != 0:
+        if info.st_uid not in own:
             return f"belongs to {_account(info.st_uid)}"
         if info.st_mode & _OTHERS_WRITE:
             who = "every account" if info.st_mode & stat.S_IWOTH else "a group, or another account,"

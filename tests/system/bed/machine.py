@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,11 +78,12 @@ class Machine:
         return self._run(["sh", "-c", command], user=user, stdin=stdin, status=status)
 
     def typed(
-        self, command: str, answers: list[tuple[str, str]], *, user: str = "alice"
+        self, command: str, answers: Sequence[typist.Answer], *, user: str = "alice"
     ) -> tuple[int, str]:
         """Run a shell command at a terminal of a person's; return its status, and its output.
 
-        Of each pair of `answers` the first is a pattern, after which the second is typed.
+        Of each of `answers` the first is a pattern, after which the second is typed; the third, if
+        any, is for how long a person reads before.
         """
         asked = json.dumps({"argv": ["bash", "-c", command], "answers": answers})
         argv = ["/usr/bin/python3", "-c", Path(typist.__file__).read_text(), asked]

@@ -24,6 +24,7 @@ WORKSHOP = [CLIENT, "-B", f"{BED_AT}/tests/system/guest/workshop.py", TOOLS_AT]
 ARRIVED: Call = ("arrived", {})
 APPROVE = ("answer_next", {"verdict": "approve"})
 NOBODY = "E-CALL-NOBODY"
+NO_APPROVER = "E-CALL-NO-APPROVER"
 HUB = "tools"
 ALICE = 'agents = ["alice"]'
 STRING = {"type": "string"}
@@ -155,8 +156,8 @@ def tour(machine: Machine, calls: Sequence[Call], *, server: str = "workshop") -
 
 
 def tour_of_run(machine: Machine, calls: Sequence[Call], *options: str) -> list[Json]:
-    """Make the same calls to a workshop that alice starts with `mcpwrap run`."""
-    args = ["run", "--name", "workshop", *options, "--", *WORKSHOP]
+    """Make the same calls to a workshop that alice starts with `mcpwrap run`, as in CI."""
+    args = ["run", "--no-approver", "--name", "workshop", *options, "--", *WORKSHOP]
     found: list[Json] = machine.agent("calls_tour", command="mcpwrap", args=args, calls=[*calls])
     return found
 

@@ -10,6 +10,7 @@ from tests.system.default_policy.guarded import (
     APPROVE,
     ARRIVED,
     DISABLED,
+    NO_APPROVER,
     NOBODY,
     Call,
     Json,
@@ -150,10 +151,10 @@ HARMFUL = [incident.harmful for incident in INCIDENTS]
 ORDINARY = [incident.ordinary for incident in INCIDENTS]
 
 
-def assert_held(found: list[Json]) -> None:
+def assert_held(found: list[Json], code: str = NOBODY) -> None:
     """Check the results of the harmful calls, and of `arrived` after them."""
     for incident, result in zip(INCIDENTS, found, strict=False):
-        assert is_by(result, incident.rule, NOBODY), (incident, result)
+        assert is_by(result, incident.rule, code), (incident, result)
     assert arrived(found[-1]) == []
 
 
@@ -179,7 +180,7 @@ USERS = "/home/alice/.config/mcpwrap/policy.yaml"
 
 
 def test_with_mcpwrap_run_it_does_not_reach_the_server_either(machine: Machine) -> None:
-    assert_held(tour_of_run(machine, [*HARMFUL, ARRIVED]))
+    assert_held(tour_of_run(machine, [*HARMFUL, ARRIVED]), NO_APPROVER)
     assert_arrived(tour_of_run(machine, [*ORDINARY, ARRIVED]), ORDINARY)
     machine.as_user("alice", f"mkdir -p $(dirname {USERS}); printf '{DISABLED}' > {USERS}")
     try:  # the mechanism taken away

@@ -63,6 +63,12 @@ def shown(question: str) -> Any:
         return msgspec.to_builtins(door.show(question))
 
 
+def saved_rules() -> Any:
+    """Return the approvals that were saved as rules."""
+    with ApprovalConnection() as door:
+        return msgspec.to_builtins(door.saved_rules())
+
+
 def decide(*, verdict: str, **more: Any) -> str:
     """Answer; return the gate's response, or the reason of its refusal."""
     for name, kind in (("scope", Scope), ("channel", Channel), ("proof", Proof)):
@@ -93,7 +99,16 @@ def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) 
 
 STEPS: dict[str, Callable[..., Any]] = {
     step.__name__: step
-    for step in (await_pending, await_none, await_pins, listed, shown, decide, answer_next)
+    for step in (
+        await_pending,
+        await_none,
+        await_pins,
+        listed,
+        shown,
+        saved_rules,
+        decide,
+        answer_next,
+    )
 }
 
 

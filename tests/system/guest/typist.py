@@ -1,8 +1,9 @@
 """Typed answers to a program at its own terminal. Runs inside the machine, as a person.
 
 This file itself is sent into the machine, with a JSON object as its argument: `argv`, and
-`answers`, pairs of a pattern to wait for and a line to type then. It prints as JSON the status of
-the program, and the whole text of the terminal.
+`answers`: of each the first is a pattern to wait for, the second a line to type then, and the
+third, if any, for how many seconds a person reads before. It prints as JSON the status of the
+program, and the whole text of the terminal.
 """
 
 import codecs
@@ -11,9 +12,13 @@ import os
 import pty
 import re
 import sys
+import time
+from collections.abc import Sequence
+
+Answer = tuple[str, str] | tuple[str, str, float]
 
 
-def typed(argv: list[str], answers: list[tuple[str, str]]) -> tuple[int, str]:
+def typed(argv: list[str], answers: Sequence[Answer]) -> tuple[int, str]:
     """Run the program; other prompts are not answered."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -24,7 +29,9 @@ def typed(argv: list[str], answers: list[tuple[str, str]]) -> tuple[int, str]:
         shown += decoder.decode(some)
         if left and (asked := re.search(left[0][0], shown[until:])):
             until += asked.end()
-            os.write(terminal, left.pop(0)[1].encode() + b"\n")
+            _, line, *reads_for_s = left.pop(0)
+            time.sleep(sum(reads_for_s))
+            os.write(terminal, line.encode() + b"\n")
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status), shown
 

@@ -11,8 +11,9 @@ from enum import IntEnum
 from mcpwrap.as_agent.run.sandbox.layers import Confinement, SandboxLayer
 from mcpwrap.session.launch.spawn import Program
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-AWAITED = (*FORWARDED, signal.SIGCHLD)  # by relay and first process, which block them
+FORWARDED = (signal.SIGINT, signal.SIGTERM)  # to the server
+RELOADING = signal.SIGHUP  # of the policy, by the relay
+AWAITED = (*FORWARDED, RELOADING, signal.SIGCHLD)  # by relay and first process, which block them
 _RECORD = struct.Struct("=Bi")
 _MAX_RECORDS_BYTES = 4096
 

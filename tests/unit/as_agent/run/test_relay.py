@@ -1,11 +1,13 @@
 """Relay of a session from start to end, without a sandbox: this needs no privileges."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -16,11 +18,12 @@ RELAY = """
 import os, signal, sys
 from mcpwrap.as_agent.run import relay
 from mcpwrap.as_agent.run.sandbox.layers import Confinement, Network
-from mcpwrap.as_agent.run.local_gate import gate_for
 from mcpwrap.as_agent.run.sandbox.launch import StageError
+from mcpwrap.core.gate.ports import NO_APPROVALS
+from mcpwrap.core.policy.compiled import NO_CONTEXT
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.session.launch.spawn import Program
-from tests.unit.core.scripted import ScriptedAudit
+from tests.unit.as_agent.run.scripted_run import ScriptedUserAudit, run_policy
 ignored, command, cwd, *args = sys.argv[1:]
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # as by nohup(1)
     signal.signal(number, signal.SIG_IGN if number.name == ignored else signal.SIG_DFL)
@@ -29,8 +32,9 @@ closing = Confinement(
     to_read=(), to_write=(), links={}, cwd="/", network=Network.NOTHING, layers=frozenset()
 )
 try:
-    gate = gate_for("probe", Policy(), ScriptedAudit())
-    ended = relay.run(program, closing, gate, lambda: None)
+    in_force = run_policy(Policy(), "probe")
+    gate = in_force.gate(ScriptedUserAudit(), NO_APPROVALS, NO_CONTEXT)
+    ended = relay.run(program, closing, relay.RunJudging(gate, in_force, None))
 except StageError as error:
     print(error.stage.name, error.strerror, error.layer)
     sys.exit(99)
@@ -44,11 +48,15 @@ ANSWER = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"res
 
 @contextmanager
 def relay(
-    code: str, command: str = sys.executable, cwd: str = "/", ignored: str = ""
+    code: str,
+    command: str = sys.executable,
+    cwd: str = "/",
+    ignored: str = "",
+    stderr: int = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     argv = [sys.executable, "-c", RELAY, ignored, command, cwd, "-c", code]
     with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
     ) as process:
         yield process
 
@@ -118,6 +126,30 @@ def test_its_standard_error_is_escaped() -> None:
     assert run(r"import sys; sys.stderr.write('\x1b[2J')")[2] == rb"\x1b[2Jsilent" + b"\n"
 
 
+def test_on_a_terminal_no_text_of_the_server_begins_a_row() -> None:
+    """It could ask a false question below a real one."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 40))
+    said = f"mcpwrap: approve?\n{'x' * 50}\nwithout an end"
+    code = f"import sys; sys.stderr.write({said!r}); print({'y' * 100!r})"
+    with relay(code, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # no process has it open any more: tty_ioctl(4), EIO
+            while some := os.read(ours, 4096):
+                shown += some
+        assert process.wait(pace.WAIT_S) == 0
+    os.close(ours)
+    lines = shown.decode().split("\r\n")
+    of_server = [line for line in lines if line.startswith("| ")]
+    wrapped = [f"| {'x' * 38}", f"| {'x' * 12}"]
+    assert of_server == ["| mcpwrap: approve?", *wrapped, "| without an end"]
+    others = [line for line in lines if line not in of_server]
+    assert others[0].startswith("mcpwrap run: malformed")
+    assert all(line.startswith("  ") for line in others[1:-2])
+    assert others[-2:] == ["silent", ""]
+
+
 def test_a_line_without_an_end_ends_it() -> None:
     code = f"import sys, time; sys.stdout.write('x' * {MAX_LINE_BYTES + 1}); time.sleep(1000)"
     status, _, err = run(code)
@@ -134,7 +166,7 @@ def test_a_failed_start_names_its_stage(command: str, cwd: str, stage: bytes) ->
     assert run("", command=command, cwd=cwd)[:2] == (99, said)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_forwarded_to_the_server(number: signal.Signals) -> None:
     code = (
         f"import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [{number}]);"
@@ -150,15 +182,23 @@ def test_a_signal_is_forwarded_to_the_server(number: signal.Signals) -> None:
         assert process.wait(pace.WAIT_S) == 40
 
 
-def test_a_signal_that_the_agent_ignores_is_not_forwarded() -> None:
+@pytest.mark.parametrize(
+    ("number", "ignored"),
+    [
+        (signal.SIGTERM, "SIGTERM"),  # the agent ignores it
+        (signal.SIGHUP, ""),  # it reloads the policy
+        (signal.SIGHUP, "SIGHUP"),
+    ],
+)
+def test_the_server_does_not_get_every_signal(number: signal.Signals, ignored: str) -> None:
     code = f"{ANSWER}; sys.stdout.flush(); sys.stdin.read(); sys.exit(5)"
-    with relay(code, ignored="SIGHUP") as process:
+    with relay(code, ignored=ignored) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(PING)
         process.stdin.flush()
         assert process.stdout.readline() == PONG
-        process.send_signal(signal.SIGHUP)
+        process.send_signal(number)
         process.stdin.close()
         assert process.wait(pace.WAIT_S) == 5
 

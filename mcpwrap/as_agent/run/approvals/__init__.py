@@ -1,0 +1,1 @@
+"""RUNS AS THE AGENT: approvals of `mcpwrap run`: broker, its socket, terminal, notifications."""
