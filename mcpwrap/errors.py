@@ -10,6 +10,7 @@ EXIT_FAILED = 1  # the command failed; the message states what had changed
 EXIT_USAGE = 2  # the command line or the configuration is wrong; nothing was changed
 EXIT_UNKNOWN = 3  # `doctor`: no check failed, and at least one could not be made
 EXIT_WOULD_CHANGE = 10  # `plan`: `apply` would change something
+EXIT_INTERRUPTED = 130  # by Ctrl-C
 
 
 class McpwrapError(Exception):

@@ -17,8 +17,9 @@ from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, st
 from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
 from mcpwrap.cli.setup import accept, apply, check, login, plan, schema, secret
+from mcpwrap.cli.setup.init import command as init_command
 from mcpwrap.cli.tools import command as tools_command
-from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
+from mcpwrap.errors import EXIT_FAILED, EXIT_INTERRUPTED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
 
 _HELP = """Run each MCP server under a Unix account of its own.
@@ -27,10 +28,12 @@ _HELP = """Run each MCP server under a Unix account of its own.
 To try a server from any account, without configuration:
     mcpwrap run --network -- npx -y @modelcontextprotocol/server-everything
 
-To wrap the servers, local and remote, that are in your agents' files now:
+To set a machine up, and to wrap the servers that are in your agents' files now:
 
 \b
+    sudo mcpwrap init                     # asks at each step, and can be repeated
     mcpwrap wrap --all                    # shows each change, and asks first
+    mcpwrap wrap --all --unprivileged     # without root, confined under your account
 
 Servers are configured in /etc/mcpwrap. To add one by hand:
 
@@ -53,6 +56,7 @@ def cli() -> None:
 
 
 for command in (
+    init_command.command,
     run_command.command,
     check.command,
     plan.command,
@@ -107,7 +111,7 @@ def main() -> int:
         output.show_misuse(error)
         return error.exit_code
     except click.Abort:
-        return 130
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -117,6 +117,7 @@ PAGES = {
     "add-a-server.md": Page(is_fast=True),
     "allow-hosts.md": Page(),
     "approve-calls.md": Page(),
+    "confine-servers-without-root.md": Page(),
     "give-it-a-secret.md": Page(is_fast=True),
     "move-to-another-machine.md": Page(),
     "read-the-audit.md": Page(),

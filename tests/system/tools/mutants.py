@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "who can change a program: whose a file on its path is",
         "mcpwrap/linux/executables/ownership.py",
-        "        if info.st_uid != 0:\n",
+        "        if info.st_uid not in own:\n",
         "        if False:\n",
         "apply",
     ),
@@ -239,6 +239,27 @@ MUTANTS = (
         "approvals",
     ),
     Mutant(
+        "an approval rule covers no call that differs where nothing was ticked",
+        "mcpwrap/core/approval/approval_rule.py",
+        "        else name in before and name in now and _equal(before[name], now[name])\n",
+        "        else True\n",
+        "approvals",
+    ),
+    Mutant(
+        "the count of an approval rule",
+        "mcpwrap/core/approval/rule_book.py",
+        "        if rule.times == 1:\n",
+        "        if False:\n",
+        "approvals",
+    ),
+    Mutant(
+        "a proof of the agent's own account before it saves an approval rule",
+        "mcpwrap/as_gate/approvals/decisions.py",
+        '        if allowed == "yes":\n',
+        '        if allowed == "yes" or decide.scope is Scope.RULE:\n',
+        "approvals",
+    ),
+    Mutant(
         "the end of the wrappers that `doctor` started",
         "mcpwrap/machine/doctor/trial_wrappers.py",
         "        if not is_anothers:\n",
@@ -247,7 +268,7 @@ MUTANTS = (
     ),
     Mutant(
         "the folder around a file that its server replaces",
-        "mcpwrap/config/migration/stdio_server.py",
+        "mcpwrap/config/migration/path_grants.py",
         "        return True\n    return bool(place.top) and (",
         "        return True\n    return False and (",
         "wrap",
@@ -459,8 +480,8 @@ MUTANTS = (
     Mutant(
         "default policy: its rules in `mcpwrap run`",
         "mcpwrap/as_agent/run/local_gate.py",
-        "    return shipped.extended(parse_policy(files))\n",
-        "    return parse_policy(files)\n",
+        "        policy = shipped.extended(parse_policy(files))\n",
+        "        policy = parse_policy(files)\n",
         "default_policy",
     ),
     Mutant(

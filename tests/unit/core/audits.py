@@ -149,6 +149,13 @@ class Gate:
         )
         self.write(event)
 
+    def rule_saved(self) -> None:
+        event = records.ApprovalRuleChanged(
+            n=self.chain.count, at=self.at(), outcome="saved", rule="7f3a", server="git",
+            agent_uid=1000, method="tools/call", target="delete", ticked=("id",), times=5,
+        )  # fmt: skip
+        self.write(event)
+
     def end(self) -> None:
         self.write(records.EpochEnded(n=self.chain.count, at=self.at()))
         self.anchor()
