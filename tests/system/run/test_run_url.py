@@ -15,7 +15,7 @@ from tests.system.guest import search
 from tests.system.http import remote
 from tests.system.http.remote import ODD
 from tests.system.run import trial as trials
-from tests.system.run.trial import RUN, run
+from tests.system.run.trial import RUN
 from tests.system.support.servers import NODE_MODULES
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
@@ -104,6 +104,9 @@ def test_an_own_header_and_an_own_authority_are_used(trial: Machine, internet: I
         with using(trial, ODD) as session:  # the twin: without the file no authority is trusted
             answer = session.answer_to(session.request("initialize", {}))
             assert "does not trust" in answer["error"]["message"]
+        missing = f"SSL_CERT_FILE=ca/none {RUN} --url {ODD} < /dev/null"
+        told = trial.as_user("alice", missing, status=1).err.splitlines()
+        assert told[-1].endswith("No such file or directory [E-REMOTE-CA-FILE]")
     finally:
         trial.as_root("mv /etc/ssl/certs.off /etc/ssl/certs; rm -r /home/alice/ca")
 
@@ -114,8 +117,9 @@ def test_real_servers_work_in_both_eras(trial: Machine, internet: Internet) -> N
     how: dict[str, Any] = {"command": "/bin/sh", "args": ["-c", shell], "arguments": {}}
     with remote.far_server(trial, internet, TOKEN):
         assert "simple text" in trial.agent("call_tool", tool="test_simple_text", **how)
-        without = run(trial, f"--url {remote.FAR}")
-        assert without.out == ""
+        with using(trial, remote.FAR, "") as session:
+            why = session.answer_to(session.request("initialize", {}))["error"]["message"]
+        assert "a login needs the installed package" in why
     # By HTTP the server needs a newer Node than Debian's: the one that the Inspector has here.
     node = "/opt/trial/bin/node"
     everything = f"{node} {NODE_MODULES}/server-everything/dist/index.js streamableHttp"
