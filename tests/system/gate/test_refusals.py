@@ -22,7 +22,8 @@ STAGE = judged.booted
 
 # Without a rule, it extends the default policy; a person has as long as the story needs.
 POLICY = "version: 1\napproval: {expires: 10min}\n"
-SOON = "version: 1\napproval: {expires: 10s, wait: 5s}\n"
+# The same call once more waits until it expires: less than the `wait`, after which it is held again.
+SOON = "version: 1\napproval: {expires: 8s, wait: 5s}\n"
 RESTORE = "rm -rf /etc/mcpwrap/policy.d; mcpwrap apply; systemctl restart mcpwrap-gate"
 GROUP = "mcpwrap-approvers"
 COMMAND = re.compile(r"`sudo ([^`]+)`")
