@@ -1,0 +1,39 @@
+"""Files of clients that were asked by elicitation."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.core.approval.client_forms import ClientIdentity, FormAnswer
+from mcpwrap.session.approvals.client_forms_file import ClientFormsFile, read
+
+BATCH = ClientIdentity("batch", "1")
+DRAWS = ClientIdentity("draws", "1")
+
+
+def test_what_two_runs_of_a_user_learn_is_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "forms"
+    first, second = ClientFormsFile(path), ClientFormsFile(path)
+    first.take(BATCH, FormAnswer.BY_ITSELF)
+    second.take(BATCH, FormAnswer.DENIED)
+    first.take(DRAWS, FormAnswer.APPROVED)  # it does not know what the second has learned
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [path] == list(tmp_path.iterdir())
+    batch, draws = read(path)
+    assert (batch.client, draws.client) == (BATCH, DRAWS)
+    assert batch.drawn_at
+    assert batch.by_itself_at
+    assert ClientFormsFile(path).may_draw(BATCH)
+
+
+def test_where_nothing_can_be_written_it_is_known_until_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "missing" / "forms"
+    forms = ClientFormsFile(path)
+    forms.take(BATCH, FormAnswer.BY_ITSELF)
+    assert not forms.may_draw(BATCH)
+    assert forms.known.may_draw(DRAWS, time.time())  # the twin
+    assert f"{path}: cannot be written: No such file or directory" in capsys.readouterr().err
+    assert read(path) == []
