@@ -347,14 +347,18 @@ def test_in_the_view_many_calls_are_one_row_and_answered_one_by_one_or_all_at_on
         view = View(machine, "bob", size)  # a call that is read stays when others come
         view.until("25 wait for approval", "25 calls", "1 of 25", insert.format(0), "keys answer")
         view.press("Enter")  # lists its calls
+        view.until(f"\n {waiting(machine, 'bob')[1]} ")
         view.press("Down", "Down")
-        view.until(f'query: "{insert.format(1)}"', "keys answer this")
+        alone = "server   sqlite, session"  # the page of one call; a group has those of several
+        view.until(alone, f'query: "{insert.format(1)}"', "keys answer this")
         view.press("a")
         assert told(session, asked_all.pop(1)) == DONE
         view.until("24 wait for approval", "keys answer this")
         view.press("Up", "Up")
         view.until("24 calls", "1 of 24", insert.format(0), "keys answer this")
-        view.press("p", "End")  # the last of them can be read
+        view.press("p")
+        view.until("esc Back")
+        view.press("End")  # the last of them can be read
         view.until(insert.format(24), "keys answer this")
         view.press("A")
         view.until("Approve all 24", "The reason, for the audit")

@@ -77,9 +77,23 @@ class Player:
         if awaited:
             pace.until(lambda: self._repeat(machine, command, awaited[-1]))
         elif "until" in command.marks:
-            pace.until(lambda: _differs(command, *typed(machine, command)) is None)
+            self._type_until(machine, command)
         elif differs := _differs(command, *typed(machine, command)):
             raise differs
+
+    @staticmethod
+    def _type_until(machine: Machine, command: Command) -> None:
+        """Type a command until its output is that of the page."""
+        differs: list[AssertionError | None] = []
+
+        def is_as_written() -> bool:
+            differs.append(_differs(command, *typed(machine, command)))
+            return differs[-1] is None
+
+        try:
+            pace.until(is_as_written)
+        except AssertionError as error:
+            raise error from differs[-1]
 
     @staticmethod
     def _repeat(machine: Machine, command: Command, beside: "_Beside") -> bool:
