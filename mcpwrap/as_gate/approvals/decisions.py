@@ -22,7 +22,6 @@ from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.authorization import (
     ApproverIdentity,
-    May,
     Rights,
     may,
     may_proven,
@@ -38,6 +37,7 @@ from mcpwrap.core.wire.approval_socket import (
     Channel,
     DecideRequest,
     DoneReply,
+    May,
     Proof,
     RefusedReply,
     Scope,

@@ -14,8 +14,7 @@ from mcpwrap.as_gate.pins.questions import NO_AGENT, PinQuestion
 from mcpwrap.as_gate.pins.tasks import RefusalCode
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.refusal import RefusalError
-from mcpwrap.core.approval.authorization import May, sees
-from mcpwrap.core.approval.entry import QueuedApproval
+from mcpwrap.core.approval.authorization import sees
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
@@ -27,7 +26,6 @@ from mcpwrap.core.wire.approval_socket import (
     ListRequest,
     LoginRequest,
     Paused,
-    Pending,
     PinsReply,
     PinsRequest,
     RefusedReply,
@@ -129,10 +127,8 @@ class ApproverRequestHandler:
             if allowed := self._deciding.may(person, entry):
                 has_preview = self._documents.preview(entry.id) is not None
                 may_save = self._deciding.may(person, entry, Scope.RULE) or "no"
-                listed = replace(
-                    _pending(entry, allowed), has_preview=has_preview, may_save=may_save
-                )
-                self._people.send(person, listed)
+                listed = entry.pending(allowed, may_save)
+                self._people.send(person, replace(listed, has_preview=has_preview))
         for pause in self._book.fatigue.pauses(now_s):
             if sees(person.who, pause.agent_uid, rights):
                 until = round(pause.until_s + time.time() - now_s)
@@ -265,27 +261,3 @@ class ApproverRequestHandler:
 
 def _not_pinned(server: str) -> RefusedReply:
     return RefusedReply(code="gone", why=f"{shown(server)} is not a server with pins")
-
-
-def _pending(entry: QueuedApproval, allowed: May) -> Pending:
-    about = entry.about
-    return Pending(
-        id=entry.id,
-        digest=about.digest,
-        size=about.size,
-        agent_uid=about.agent_uid,
-        server=about.server,
-        session=about.session,
-        method=about.method,
-        target=about.target,
-        rule=about.rule,
-        message=about.message,
-        asked_at=about.asked_at,
-        expires_at=about.expires_at,
-        times=entry.times,
-        waiting=len(entry.held),
-        may=allowed,
-        asking=about.asking,
-        deciding=about.fixed.deciding,
-        exact=about.fixed.exact,
-    )

@@ -75,7 +75,8 @@ class SavedRules:
         try:
             wanted = _decoded(untrusted)
             approval_rule.check(wanted, about.fixed, approved)
-            rule = self._rule(wanted, about, approved.decode(), by[0])
+            now = round(self._now(), 3)
+            rule = about.as_rule(self._new_id(), wanted, approved.decode(), by[0], now)
         except ValueError as error:  # UnsavableRuleError and UnicodeDecodeError are
             return RefusedReply(code="wrong", why=f"{error} [E-APPROVAL-RULE]")
         if self._book.is_full(about.agent_uid):
@@ -154,28 +155,11 @@ class SavedRules:
     def _expire(self) -> None:
         self._end(self._book.expired(self._now()), "expired")
 
-    def _rule(
-        self, wanted: RuleRequest, about: ApprovalSubject, approved: str, by: str
-    ) -> ApprovalRule:
-        now = round(self._now(), 3)
+    def _new_id(self) -> str:
         id_ = secrets.token_hex(ID_DIGITS // 2)
         while self._book.find(id_):
             id_ = secrets.token_hex(ID_DIGITS // 2)
-        return ApprovalRule(
-            id=id_,
-            agent_uid=about.agent_uid,
-            server=about.server,
-            method=about.method,
-            target=about.target,
-            answers=about.asking,
-            approved=approved,
-            ticked=wanted.ticked,
-            by=by,
-            made_at=now,
-            until=now + wanted.for_s if wanted.for_s else 0.0,
-            times=wanted.times,
-            session=about.session if wanted.in_session else "",
-        )
+        return id_
 
     def _store(self, rule: ApprovalRule, *, is_new: bool) -> bool:
         if rule.session:

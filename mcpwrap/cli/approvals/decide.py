@@ -21,10 +21,10 @@ from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.approval.approval_rule import MAX_TIMES
-from mcpwrap.core.approval.authorization import May
 from mcpwrap.core.wire.approval_socket import (
     Channel,
     DecideRequest,
+    May,
     Pending,
     Scope,
     Verdict,

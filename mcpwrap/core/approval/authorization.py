@@ -1,11 +1,8 @@
 """Authorization of approvers: rights to see and answer a question, by account and by proof."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from mcpwrap.core.wire.approval_socket import Proof
-
-May = Literal["yes", "proof", "no"]
+from mcpwrap.core.wire.approval_socket import May, Proof
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,13 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
-from mcpwrap.core.approval.approval_rule import NO_FIXED, FixedArguments
+from mcpwrap.core.approval.approval_rule import (
+    NO_FIXED,
+    ApprovalRule,
+    FixedArguments,
+    RuleRequest,
+)
+from mcpwrap.core.wire.approval_socket import May, Pending
 
 MAX_AWAY = 32  # suspended requests of a session whose `requestState` stays valid
 Tool = tuple[int, str, str, str]
@@ -50,6 +56,26 @@ class ApprovalSubject:
         """Return the key that all calls of one tool by one account share."""
         return self.agent_uid, self.server, self.method, self.target
 
+    def as_rule(
+        self, id_: str, wanted: RuleRequest, approved: str, by: str, now: float
+    ) -> ApprovalRule:
+        """Return an approval of this request as a rule. `now` is in seconds since 1970."""
+        return ApprovalRule(
+            id=id_,
+            agent_uid=self.agent_uid,
+            server=self.server,
+            method=self.method,
+            target=self.target,
+            answers=self.asking,
+            approved=approved,
+            ticked=wanted.ticked,
+            by=by,
+            made_at=now,
+            until=now + wanted.for_s if wanted.for_s else 0.0,
+            times=wanted.times,
+            session=self.session if wanted.in_session else "",
+        )
+
 
 @dataclass(slots=True)
 class QueuedApproval:
@@ -66,6 +92,31 @@ class QueuedApproval:
     def expires_at_s(self) -> float:
         """Return when it expires."""
         return self.asked_at_s + self.about.expires_s
+
+    def pending(self, may: May, may_save: May) -> Pending:
+        """Return it as the list for an approver has it, with what that approver may do."""
+        about = self.about
+        return Pending(
+            id=self.id,
+            digest=about.digest,
+            size=about.size,
+            agent_uid=about.agent_uid,
+            server=about.server,
+            session=about.session,
+            method=about.method,
+            target=about.target,
+            rule=about.rule,
+            message=about.message,
+            asked_at=about.asked_at,
+            expires_at=about.expires_at,
+            times=self.times,
+            waiting=len(self.held),
+            may=may,
+            may_save=may_save,
+            asking=about.asking,
+            deciding=about.fixed.deciding,
+            exact=about.fixed.exact,
+        )
 
     def agent_uid_for(self, uid: int, gids: frozenset[int]) -> int:
         """Return the agent's account, by which the rights of an account `uid` are decided."""

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from mcpwrap.core.approval.authorization import May
 from mcpwrap.core.pins.pin_question import HeldChanges
 from mcpwrap.core.pins.pins_file import AcceptedDefinition, HeldDefinition, RejectedDefinition
+from mcpwrap.core.wire.approval_socket import May
 from mcpwrap.core.wire.server_files import Pins
 
 

@@ -26,6 +26,7 @@ MAX_TIMES = 100  # requests that one approval is valid for
 MINUTES = 10  # length of `Scope.MINUTES`
 PAGE_URL = "http://127.0.0.1:52080/approval/"  # of a question, by its id: mcpwrap-web.service
 _DECIDE_FIELDS = 14
+May = Literal["yes", "proof", "no"]  # what an account may do: with a proof, or without one
 
 
 class Verdict(StrEnum):
@@ -170,8 +171,8 @@ class Pending(_ToApprover, frozen=True, tag="pending"):
     expires_at: float  # 0 is never
     times: int  # number of requests for it
     waiting: int  # requests that are held for it; the others are suspended and will retry
-    may: Literal["yes", "proof", "no"]  # whether the account that lists it may answer it
-    may_save: Literal["yes", "proof", "no"] = "no"  # whether it may save an approval as a rule
+    may: May  # whether the account that lists it may answer it
+    may_save: May = "no"  # whether it may save an approval as a rule
     asking: tuple[str, ...] = ()  # all policy rules that ask
     deciding: tuple[str, ...] = ()  # arguments that these rules are about, to be shown first
     exact: tuple[str, ...] = ()  # arguments that an approval rule must not let vary; "*": all
@@ -205,7 +206,7 @@ class DocumentReply(_ToApprover, frozen=True, tag="shown"):
 class PinsReply(_ToApprover, frozen=True, tag="pins"):
     """Reply to `PinsRequest`, with a descriptor: the report."""
 
-    may: Literal["yes", "proof", "no"]  # whether the account may answer the question on it
+    may: May  # whether the account may answer the question on it
 
 
 class RulesReply(_ToApprover, frozen=True, tag="rules"):

@@ -70,7 +70,8 @@ class UserRules:
     ) -> ApprovalRule | RefusedReply:
         """Save an approval as a rule, for which `fault` returned None."""
         wanted = msgspec.json.decode(untrusted, type=RuleRequest)
-        rule = _rule(wanted, about, approved.decode(), by)
+        id_, now = secrets.token_hex(ID_DIGITS // 2), round(time.time(), 3)
+        rule = about.as_rule(id_, wanted, approved.decode(), by, now)
         with self._locked() as stored:
             book = self._of_session if rule.session else stored
             book.add(rule)
@@ -121,22 +122,3 @@ class UserRules:
                 with suppress(OSError):  # it has expired nevertheless
                     rule_files.remove(rule.id, self._folder)
             yield book
-
-
-def _rule(wanted: RuleRequest, about: ApprovalSubject, approved: str, by: str) -> ApprovalRule:
-    now = round(time.time(), 3)
-    return ApprovalRule(
-        id=secrets.token_hex(ID_DIGITS // 2),
-        agent_uid=about.agent_uid,
-        server=about.server,
-        method=about.method,
-        target=about.target,
-        answers=about.asking,
-        approved=approved,
-        ticked=wanted.ticked,
-        by=by,
-        made_at=now,
-        until=now + wanted.for_s if wanted.for_s else 0.0,
-        times=wanted.times,
-        session=about.session if wanted.in_session else "",
-    )

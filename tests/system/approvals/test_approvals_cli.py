@@ -1,7 +1,6 @@
 """Approval commands and terminal view, as installed: a person reads pending calls and answers."""
 
 import json
-import shlex
 
 import pytest
 
@@ -10,6 +9,7 @@ from tests.system.approvals import asking
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.support import approvers
+from tests.system.support.screen import Screen
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 pytestmark = ON_ONE_RELEASE
@@ -27,7 +27,6 @@ rules:
 DELETE = "DELETE FROM of_commands WHERE id = {}"
 DONE = "[{'affected_rows': 1}]"
 PASSWORD = "correct horse"  # alice's, for approvals
-TMUX = "LANG=C.UTF-8 tmux -u"
 APPROVERS = "/var/lib/mcpwrap/approvers.json"
 
 
@@ -219,39 +218,18 @@ def test_doctor_says_who_can_approve_and_what_one_account_for_both_is_worth(
 
 
 # ---------------------------------------------------------------------------- the terminal view
-class View:
-    """Terminal view inside tmux: the text on its screen, and keys sent to it."""
+class View(Screen):
+    """Terminal view at a person's terminal, from its start to its key for leaving."""
 
     def __init__(self, machine: Machine, user: str, size: tuple[int, int] = (110, 40)) -> None:
-        self._machine, self._user = machine, user
         columns, rows = size
-        screen = f"-x {columns} -y {rows}"
-        self._tmux(f"-f /dev/null new-session -d {screen} 'mcpwrap approvals'")
-
-    def _tmux(self, command: str) -> str:
-        return self._machine.as_user(self._user, f"{TMUX} {command}").out
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane -p")
-
-    def until(self, *texts: str) -> str:
-        """Wait until all of these are on the screen, and return it."""
-        screen = self._machine.call("terminal", "awaited", pace.WAIT_S, texts, user=self._user)
-        missing = [text for text in texts if text not in screen]
-        assert not missing, f"not seen: {missing}\n{screen}"
-        return str(screen)
-
-    def press(self, *keys: str) -> None:
-        self._tmux(f"send-keys {' '.join(keys)}")
-
-    def type(self, text: str) -> None:
-        self._tmux(f"send-keys -l {shlex.quote(text)}")
+        super().__init__(machine, user, "mcpwrap approvals", columns=columns, rows=rows)
+        self.start()
 
     def end(self) -> None:
         """Leave the view by its key, and wait until it has ended."""
         self.press("q")
-        left = self._machine.call("terminal", "await_end", pace.WAIT_S, user=self._user)
-        assert left == 0, "the view goes on"
+        self.await_end()
 
 
 def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
@@ -289,7 +267,7 @@ def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None
             # It is there for a view that is opened anew.
             approvers.step(machine, "await_pending")
             assert "write_query" in machine.as_user("bob", "mcpwrap approvals list").out
-            assert "nothing waits" in view.screen()
+            assert "nothing waits" in view.text()
             view.end()
             again = View(machine, "bob")
             again.until(DELETE.format(14))
@@ -307,7 +285,7 @@ def test_in_the_view_the_agents_own_account_types_its_password(machine: Machine)
             view.press("a")
             view.until("Approval password of alice")
             view.type(typed)
-            assert typed not in view.screen()
+            assert typed not in view.text()
             view.press("Enter")
             view.until(then)
         assert told(session, request) == DONE

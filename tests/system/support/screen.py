@@ -20,8 +20,12 @@ class Screen:
         size = f"-x {columns} -y {rows}"
         self._start = f"-f /dev/null new-session -d {size} {shlex.quote(command)}"
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start the program."""
         self._tmux(self._start)
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,6 +52,11 @@ class Screen:
     def type(self, text: str) -> None:
         """Type a text."""
         self._tmux(f"send-keys -l {shlex.quote(text)}")
+
+    def await_end(self) -> None:
+        """Wait until the program has ended."""
+        left = self._machine.call("terminal", "await_end", pace.WAIT_S, user=self._user)
+        assert left == 0, "the program goes on"
 
     def press_in_turn(self, keys: Iterable[tuple[str, str]]) -> None:
         """Press each key once the text beside it is on the screen."""

@@ -5,14 +5,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from mcpwrap.core.approval import document
-from mcpwrap.core.approval.approval_rule import ApprovalRule
+from mcpwrap.core.approval.approval_rule import ApprovalRule, TickedArgument
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.pins import pin_question, pins_report
 from mcpwrap.core.pins.pins_report import PinsReport
@@ -28,6 +27,7 @@ from mcpwrap.core.wire.approval_socket import (
     EndOfList,
     FromApprover,
     ListRequest,
+    May,
     Paused,
     Pending,
     PinsReply,
@@ -47,7 +47,6 @@ from mcpwrap.gate_client import approvals
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 NOW = 1_700_000_000.0
-May = Literal["yes", "proof", "no"]
 
 
 def question(**arguments: Json) -> Question:
@@ -60,6 +59,26 @@ def question(**arguments: Json) -> Question:
         params={"name": "write_query", "arguments": arguments},
         policy="p1",
     )
+
+
+def saved_rule(of: Question, name: str, id_: str, **fields: object) -> ApprovalRule:
+    """Return an approval as a rule, with one argument ticked; `fields` are not as in most."""
+    made = ApprovalRule(
+        id=id_,
+        agent_uid=of.agent_uid,
+        server=of.server,
+        method=of.method,
+        target=of.target,
+        answers=("no-delete",),
+        approved=document.document(of).decode(),
+        ticked=(TickedArgument(name),),
+        by="bob (command)",
+        made_at=NOW,
+        until=0.0,
+        times=20,
+        session="",
+    )
+    return replace(made, **fields)
 
 
 class ScriptedGate:

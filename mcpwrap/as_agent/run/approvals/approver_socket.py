@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_agent.run.approvals.broker import UserApprovals
-from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
@@ -24,7 +23,6 @@ from mcpwrap.core.wire.approval_socket import (
     EndOfList,
     FromApprover,
     ListRequest,
-    Pending,
     RefusedReply,
     RevokeRequest,
     SavedRulesReply,
@@ -147,7 +145,7 @@ class ApproverSocket:
 
     def _list(self, approver: _Approver) -> None:
         for entry in self._approvals.entries():
-            self._send(approver, pending_of(entry))
+            self._send(approver, entry.pending("yes", "yes"))
         self._send(approver, EndOfList())
 
     def _show(self, approver: _Approver, id_: str) -> None:
@@ -190,29 +188,3 @@ class ApproverSocket:
         if self._approver_by_fd.pop(approver.socket.fileno(), None):
             self._poll.unregister(approver.socket)
             approver.socket.close()
-
-
-def pending_of(entry: QueuedApproval) -> Pending:
-    """Return a question as the list has it; this account may answer each."""
-    about = entry.about
-    return Pending(
-        id=entry.id,
-        digest=about.digest,
-        size=about.size,
-        agent_uid=about.agent_uid,
-        server=about.server,
-        session=about.session,
-        method=about.method,
-        target=about.target,
-        rule=about.rule,
-        message=about.message,
-        asked_at=about.asked_at,
-        expires_at=about.expires_at,
-        times=entry.times,
-        waiting=len(entry.held),
-        may="yes",
-        may_save="yes",
-        asking=about.asking,
-        deciding=about.fixed.deciding,
-        exact=about.fixed.exact,
-    )

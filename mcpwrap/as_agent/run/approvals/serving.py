@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mcpwrap.as_agent.run.approvals.approver_socket import ApproverSocket, pending_of
+from mcpwrap.as_agent.run.approvals.approver_socket import ApproverSocket
 from mcpwrap.as_agent.run.approvals.broker import UserApprovals
 from mcpwrap.as_agent.run.approvals.terminal import AgentTerminal
 from mcpwrap.core.approval.entry import QueuedApproval
@@ -131,7 +131,7 @@ class _Desktop:
 
     def update(self, entries: list[QueuedApproval]) -> None:
         """Take the questions. One that is answered before its notification is dropped."""
-        new = self._known.unseen([pending_of(entry) for entry in entries])
+        new = self._known.unseen([entry.pending("yes", "yes") for entry in entries])
         self._new = [one for one in self._new if self._known.was_pending(one.id)] + new
         self._waiting = len(entries)
 

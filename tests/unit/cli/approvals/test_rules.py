@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from mcpwrap.cli.approvals import command
 from mcpwrap.core.approval.approval_rule import ApprovalRule, RuleRequest, TickedArgument
-from mcpwrap.core.approval.document import Question, document
 from mcpwrap.core.pins import pin_question
 from mcpwrap.core.policy.decision import AskingRules
 from mcpwrap.core.wire.approval_socket import Proof, Scope
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import tty
-from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
+from tests.unit.cli.scripted_gate import ScriptedGate, question, saved_rule
 
 Run = Callable[..., str]
 ITEM = replace(question(list="groceries", id=5), definition="")
@@ -36,23 +35,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return typed
 
 
-def rule(id_: str, approved: Question = ITEM, **fields: object) -> ApprovalRule:
-    made = ApprovalRule(
-        id=id_,
-        agent_uid=approved.agent_uid,
-        server=approved.server,
-        method=approved.method,
-        target=approved.target,
-        answers=("no-delete",),
-        approved=document(approved).decode(),
-        ticked=(TickedArgument("id"),),
-        by="bob (command)",
-        made_at=NOW,
-        until=0.0,
-        times=20,
-        session="",
-    )
-    return replace(made, **fields)
+def rule(id_: str, **fields: object) -> ApprovalRule:
+    return saved_rule(ITEM, "id", id_, **fields)
 
 
 @pytest.mark.parametrize(

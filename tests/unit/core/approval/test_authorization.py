@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.approval.authorization import ApproverIdentity, May, Rights, may, may_proven, sees
-from mcpwrap.core.wire.approval_socket import Proof
+from mcpwrap.core.approval.authorization import ApproverIdentity, Rights, may, may_proven, sees
+from mcpwrap.core.wire.approval_socket import May, Proof
 
 GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002
 RIGHTS = Rights(GROUP, WEB, HOOK)

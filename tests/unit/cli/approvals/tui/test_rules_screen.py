@@ -3,31 +3,15 @@
 from msgspec.structs import replace
 
 from mcpwrap.cli.approvals.tui.rules_screen import RulesScreen
-from mcpwrap.core.approval.approval_rule import ApprovalRule, TickedArgument
-from mcpwrap.core.approval.document import document
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from tests.unit.cli.approvals.tui.driver import Driver, drive
-from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
+from tests.unit.cli.scripted_gate import ScriptedGate, question, saved_rule
 
 CALL = replace(question(path="/notes/\x1b[31ma.md", n=1), definition="")
 
 
 def rule(id_: str, **fields: object) -> ApprovalRule:
-    made = ApprovalRule(
-        id=id_,
-        agent_uid=CALL.agent_uid,
-        server=CALL.server,
-        method=CALL.method,
-        target=CALL.target,
-        answers=("no-delete",),
-        approved=document(CALL).decode(),
-        ticked=(TickedArgument("n"),),
-        by="bob (command)",
-        made_at=NOW,
-        until=0.0,
-        times=20,
-        session="",
-    )
-    return replace(made, **fields)
+    return saved_rule(CALL, "n", id_, **fields)
 
 
 async def opened(view: Driver) -> RulesScreen:
