@@ -11,6 +11,9 @@ import tomli
 import yaml
 
 from tests.system.bed.machine import Machine
+from tests.system.guest.model_api import FINAL
+from tests.system.support import coding_agents
+from tests.system.support.coding_agents import CodingAgent
 from tests.system.support.servers import NODE_MODULES
 from tests.system.support.tiers import on_release, only_in_test_all
 from tests.system.wrap import machines
@@ -22,6 +25,10 @@ STAGE = machines.with_agents
 pytestmark = on_release("trixie")
 
 FILESYSTEM = f"{NODE_MODULES}/server-filesystem/dist/index.js"
+NOTES = f"{HOME}/notes"
+CLAUDE = pytest.param(
+    coding_agents.CLAUDE_CODE, marks=only_in_test_all("the same in another agent")
+)
 HERS = f"tok-{secrets.token_hex(16)}"  # in alice's environment, for no server
 CODEX = """\
 model = "gpt-x"   # the one that is paid for
@@ -182,6 +189,28 @@ def expect_in_use(machine: Machine) -> None:
             "environment": ["LEVEL", "PATH"],
             "keys": False,
         }
+
+
+@pytest.mark.parametrize("agent", [coding_agents.CODEX, CLAUDE], ids=str)
+def test_a_coding_agent_calls_a_tool_through_its_line(machine: Machine, agent: CodingAgent) -> None:
+    machines.anew(machine)
+    agent.set_up(machine, coding_agents.Entry("files", ["node", FILESYSTEM, NOTES]))
+    machine.as_user("alice", f"mkdir {NOTES}")
+    before = machine.read(f"{HOME}/{agent.file}")
+    machine.as_user("alice", f"mcpwrap wrap --unprivileged {agent.name} --yes")
+    states = json.loads(machine.as_user("alice", "mcpwrap clients --json").out)
+    assert [one["state"] for file in states["files"] for one in file["servers"]] == ["run"]
+    note = {"path": f"{NOTES}/n", "content": "of the agent"}
+    with coding_agents.model(machine, [("write_file", note)]) as told:
+        assert FINAL in coding_agents.answered(machine, agent)
+        (result,) = told.results()
+    assert f"Successfully wrote to {NOTES}/n" in result
+    assert machine.read(note["path"]) == note["content"]
+    machine.as_user("alice", "mcpwrap unwrap --all --yes")
+    after = machine.read(f"{HOME}/{agent.file}")
+    if agent is coding_agents.CLAUDE_CODE:  # writes other keys into it at each start
+        before, after = (str(json.loads(text)["mcpServers"]) for text in (before, after))
+    assert after == before
 
 
 @only_in_test_all("second-order: what a person writes between wrapping and unwrapping")
