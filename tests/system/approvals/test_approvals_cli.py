@@ -258,7 +258,7 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
 
 @only_in_test_all("mutation twin: shows that the test notices a view that does not listen")
 def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None:
-    hears = "                        self._take(connection.next_listing())\n"
+    hears = "                        self._take(await _next_listing(connection))\n"
     with machine.patched("cli/approvals/tui/app", hears, "                        return\n"):
         view = View(machine, "bob")
         view.until("nothing waits")

@@ -23,7 +23,7 @@ STAGE = judged.booted
 # Without a rule, it extends the default policy; a person has as long as the story needs.
 POLICY = "version: 1\napproval: {expires: 10min}\n"
 # Sent again the call waits until it expires, which comes before another `wait` has passed.
-SOON = "version: 1\napproval: {expires: 8s, wait: 5s}\n"
+SOON = "version: 1\napproval: {expires: 10s, wait: 7s}\n"
 RESTORE = "rm -rf /etc/mcpwrap/policy.d; mcpwrap apply; systemctl restart mcpwrap-gate"
 GROUP = "mcpwrap-approvers"
 COMMAND = re.compile(r"`sudo ([^`]+)`")
