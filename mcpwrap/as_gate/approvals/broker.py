@@ -229,14 +229,16 @@ class ApprovalBroker:
         self, child: Child, hold: int, given: tuple[FormAnswer, ClientIdentity], now_s: float
     ) -> None:
         answer, client = given
-        policy = self._policies.compiled(child.server)
-        if child.via or policy is None or not policy.asks_in_client:
-            raise ChannelError("no rule allows an approval by elicitation, or a hub answers")
+        if child.via:
+            raise ChannelError("a hub has no window that answers")
         entry = self._book.asked_by(child.pid, hold)
         if entry is None:
             return  # decided meanwhile
         self._remember(child.who.uid, client, answer)
-        if answer in {FormAnswer.CLOSED, FormAnswer.BY_ITSELF}:  # no person has decided
+        policy = self._policies.compiled(child.server)
+        may_answer = policy is not None and policy.asks_in_client  # not after a reload, perhaps
+        if not may_answer or answer in {FormAnswer.CLOSED, FormAnswer.BY_ITSELF}:
+            # No person has decided, or none may there.
             if not self._reachable.can_answer(child.who.uid, now_s):
                 given_up = self._book.give_up(child.pid, hold)
                 self._send_notices([given_up] if given_up else [])

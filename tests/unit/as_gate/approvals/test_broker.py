@@ -288,14 +288,24 @@ def test_elicitation(world: World) -> None:
     assert [one.id for one in world.approver().listed()] == [waits.id]
 
 
-@pytest.mark.parametrize(("server", "via"), [("plain", ""), ("sqlite", "12-9")])
-def test_without_a_rule_or_from_a_hub_an_approval_by_elicitation_is_refused(
-    world: World, server: str, via: str
+@pytest.mark.parametrize("given", [FormAnswer.APPROVED, FormAnswer.DENIED])
+def test_without_a_rule_a_form_decides_nothing_and_the_question_stays(
+    world: World, given: FormAnswer
 ) -> None:
-    session = world.session(server=server, via=via)
+    """A reload may have taken `ask_in_client` away while the form was open."""
+    session = world.session(server="plain")
+    waits = waiting(session)
+    session.asking.take_form_answer(1, NO_CLIENT, given)
+    world.serve()
+    assert [told for told in session.hears() if told] == []
+    assert [one.id for one in world.approver().listed()] == [waits.id]
+
+
+def test_an_answer_of_a_hub_to_a_form_is_an_error(world: World) -> None:
+    session = world.session(server="sqlite", via="12-9")
     waiting(session)
     session.asking.take_form_answer(1, NO_CLIENT, FormAnswer.APPROVED)
-    with pytest.raises(ChannelError, match="no rule allows an approval by elicitation"):
+    with pytest.raises(ChannelError, match="a hub has no window"):
         world.serve()
 
 
