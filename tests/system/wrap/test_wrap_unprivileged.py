@@ -25,7 +25,7 @@ STAGE = machines.with_agents
 pytestmark = on_release("trixie")
 
 FILESYSTEM = f"{NODE_MODULES}/server-filesystem/dist/index.js"
-NOTES = f"{HOME}/notes"
+WORK = f"{HOME}/{coding_agents.WORK}"  # a root of these agents, which the server asks for
 CLAUDE = pytest.param(
     coding_agents.CLAUDE_CODE, marks=only_in_test_all("the same in another agent")
 )
@@ -194,17 +194,16 @@ def expect_in_use(machine: Machine) -> None:
 @pytest.mark.parametrize("agent", [coding_agents.CODEX, CLAUDE], ids=str)
 def test_a_coding_agent_calls_a_tool_through_its_line(machine: Machine, agent: CodingAgent) -> None:
     machines.anew(machine)
-    agent.set_up(machine, coding_agents.Entry("files", ["node", FILESYSTEM, NOTES]))
-    machine.as_user("alice", f"mkdir {NOTES}")
+    agent.set_up(machine, coding_agents.Entry("files", ["node", FILESYSTEM, WORK]))
     before = machine.read(f"{HOME}/{agent.file}")
     machine.as_user("alice", f"mcpwrap wrap --unprivileged {agent.name} --yes")
     states = json.loads(machine.as_user("alice", "mcpwrap clients --json").out)
     assert [one["state"] for file in states["files"] for one in file["servers"]] == ["run"]
-    note = {"path": f"{NOTES}/n", "content": "of the agent"}
+    note = {"path": f"{WORK}/n", "content": "of the agent"}
     with coding_agents.model(machine, [("write_file", note)]) as told:
         assert FINAL in coding_agents.answered(machine, agent)
         (result,) = told.results()
-    assert f"Successfully wrote to {NOTES}/n" in result
+    assert f"Successfully wrote to {WORK}/n" in result
     assert machine.read(note["path"]) == note["content"]
     machine.as_user("alice", "mcpwrap unwrap --all --yes")
     after = machine.read(f"{HOME}/{agent.file}")
