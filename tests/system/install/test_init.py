@@ -143,6 +143,7 @@ def test_a_second_run_has_nothing_to_do(machine: Machine) -> None:
     assert machine.look(STATE) == before
 
 
+@only_in_test_all("mutation twin: shows that a machine without the group lets her not in")
 def test_the_group_step_is_what_lets_alice_in(machine: Machine) -> None:
     machine.write("/etc/mcpwrap/conf.d/shared.toml", GROUPS_OWN)
     assert state_by_step(machine)["apply"] == "done"
