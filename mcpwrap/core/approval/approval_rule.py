@@ -5,8 +5,10 @@ and one agent's account, and is bounded by time, by count or by the session. A c
 rule blocks is never asked about, so no approval rule covers it.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import msgspec
 
@@ -29,6 +31,8 @@ ANY = "*"  # the glob of a ticked argument that may have any value, of any type
 # In the place of the names of arguments that must not be ticked, where they are too many: none may.
 ALL_EXACT = "*"
 BY_RULE = "rule "
+_MAX_DECODINGS = 5  # of percent-encoding within percent-encoding
+_PART_END = re.compile(r"[/\\?#;]")  # where some reader ends a part of a path
 
 
 class TickedArgument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -159,9 +163,11 @@ def _covers_arguments(rule: ApprovalRule, approved: Question, question: Question
         return _equal(approved.params.get("arguments"), question.params.get("arguments"))
     glob_by_name = {one.name: one.glob for one in rule.ticked}
     return all(
-        may_be(glob_by_name[name], now.get(name))
-        if name in glob_by_name and name in before
-        else name in before and name in now and _equal(before[name], now[name])
+        name in before
+        and (
+            (name in now and _equal(before[name], now[name]))
+            or (name in glob_by_name and may_be(glob_by_name[name], now.get(name)))
+        )
         for name in before.keys() | now.keys()
     )
 
@@ -185,14 +191,31 @@ def arguments_of(question: Question) -> Mapping[str, Json] | None:
 def may_be(glob: str, value: Json) -> bool:
     r"""Return whether a ticked argument may have this value.
 
-    A pattern is for a text as a person foresees it: `/notes/*` is not for `/notes/../x`.
+    A pattern is for a text as a person foresees it: `/notes/*` is not for `/notes/../x`, in
+    whatever form a server may read that.
     """
     if glob == ANY:
         return True
     if not isinstance(value, str) or not value.isprintable():
         return False
-    has_parent = ".." in value.replace("\\", "/").split("/")
-    return not has_parent and globs.matches(glob, value)
+    return globs.matches(glob, value) and not _may_leave(value)
+
+
+def _may_leave(value: str) -> bool:
+    """Return whether some reader may take a part of a text for the folder above.
+
+    Clients and servers undo percent-encoding, some of them twice. Bytes that are not UTF-8 can be
+    dots to a lax decoder (`%c0%ae`), and spaces at the end of a URL are not read.
+    """
+    for _ in range(_MAX_DECODINGS):
+        encoded, value = value, unquote(value)
+        if value == encoded:
+            break
+    else:
+        return True
+    if not value.isprintable() or "\ufffd" in value:
+        return True
+    return any(part.strip() == ".." for part in _PART_END.split(value))
 
 
 def _equal(one: Json, other: Json) -> bool:

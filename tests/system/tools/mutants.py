@@ -241,8 +241,8 @@ MUTANTS = (
     Mutant(
         "an approval rule covers no call that differs where nothing was ticked",
         "mcpwrap/core/approval/approval_rule.py",
-        "        else name in before and name in now and _equal(before[name], now[name])\n",
-        "        else True\n",
+        "            or (name in glob_by_name and may_be(glob_by_name[name], now.get(name)))\n",
+        "            or may_be(glob_by_name.get(name, ANY), now.get(name))\n",
         "approvals",
     ),
     Mutant(

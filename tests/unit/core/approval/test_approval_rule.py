@@ -17,6 +17,7 @@ from mcpwrap.core.approval.approval_rule import (
     UnsavableRuleError,
     check,
     covers,
+    may_be,
 )
 from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.approval.questions import ITEM, RULES, Ticked, call, rule
@@ -39,9 +40,9 @@ CALLS: list[tuple[str, Json, Ticked, Json, bool]] = [
     ("a pattern", NOTE, PATH, {"path": "/notes/b/c", "text": "x"}, True),
     ("that does not match", NOTE, PATH, {"path": "/etc/passwd", "text": "x"}, False),
     ("that leads elsewhere", NOTE, PATH, {"path": "/notes/../etc", "text": "x"}, False),
-    ("by backslashes", NOTE, PATH, {"path": "/notes/x\\..\\etc", "text": "x"}, False),
-    ("dots in a name", NOTE, PATH, {"path": "/notes/a..b", "text": "x"}, True),
-    ("a line more", NOTE, PATH, {"path": "/notes/a\nb", "text": "x"}, False),
+    ("the approved value, whatever it is", {"path": "/notes/..?x"}, PATH, {"path": "/notes/..?x"},
+     True),
+    ("another of its kind", {"path": "/notes/..?x"}, PATH, {"path": "/notes/..?y"}, False),
     ("a pattern is for texts", NOTE, {"path": "?"}, {"path": 1, "text": "x"}, False),
     ("a pattern needs a value", NOTE, PATH, {"text": "x"}, False),
     ("no arguments", None, {}, None, True),
@@ -60,6 +61,45 @@ def test_calls_that_a_rule_covers(
     approved: Json, ticked: Ticked, arguments: Json, *, is_covered: bool
 ) -> None:
     assert covers(rule(call(approved), ticked), call(arguments), RULES, NO_FIXED) == is_covered
+
+
+TEXTS: list[tuple[str, bool]] = [
+    ("a/b", True),
+    ("a..b", True),
+    ("..hidden", True),
+    ("hidden..", True),
+    ("...", True),
+    ("./a", True),
+    ("a?b=1#c;d", True),
+    ("caf%C3%A9%20100%", True),
+    ("%252fa", True),
+    ("?to=../a", True),  # a folder above, but of another path, which the pattern leaves open
+    ("..", False),
+    ("../a", False),
+    ("x\\..\\a", False),
+    ("%2e%2e/a", False),
+    (".%2E/a", False),
+    ("..%2fa", False),
+    ("..%5Ca", False),
+    ("%252e%252e/a", False),
+    ("%" + "25" * 5 + "2fa", False),  # decoded further than five times: by whom?
+    ("..?a", False),
+    ("..%3fa", False),
+    ("..#a", False),
+    ("..;/a", False),
+    (".. ", False),  # which the WHATWG's URL parser strips
+    ("%c0%ae%c0%ae/a", False),  # dots in overlong UTF-8
+    ("..%00", False),
+    ("a\nb", False),
+    ("a%0ab", False),
+]
+
+
+@pytest.mark.parametrize(("text", "is_covered"), TEXTS)
+def test_a_pattern_is_for_texts_below_its_folder(text: str, *, is_covered: bool) -> None:
+    for glob in ("https://h/api/*", "/notes/*"):
+        assert may_be(glob, glob.removesuffix("*") + text) == is_covered
+    assert may_be("*", text)  # any value is any
 
 
 ELSEWHERE: list[tuple[dict[str, object], bool]] = [
