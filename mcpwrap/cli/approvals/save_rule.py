@@ -162,7 +162,8 @@ def _check_ticked(one: TickedArgument, arguments: Mapping[str, Json]) -> None:
         raise UsageError(
             f"{one.name!r} of this call is not like {one.glob!r}",
             where="--vary",
-            fix="give a pattern for the value that is shown, in which `*` is any text",
+            fix="give a pattern for the value that is shown, in which `*` is any text and `?` any "
+            "character",
             code="E-APPROVAL-VARY",
         )
 

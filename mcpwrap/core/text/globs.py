@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+WILDCARDS = frozenset("*?")
+
 
 def matches_any(globs: Iterable[str], untrusted_name: str) -> bool:
     """Return whether one of the globs matches the whole name; case matters."""

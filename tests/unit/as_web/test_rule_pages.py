@@ -48,6 +48,7 @@ def test_a_rule_is_ticked_read_in_words_and_saved(
     assert re.search(r'name="glob.1"[^>]*value="/notes/\*"', shown.text)
     assert re.search(r'name="vary.2" value="1" disabled', shown.text)
     assert "decides what the call does: it must stay" in shown.said
+    assert "* is any text and ? any character" in shown.said
     more = {"vary.0": "1", "glob.0": "*", "vary.1": "1", "glob.1": "/notes/*"}
     words = describe(logged_in, **more, calls="20", session="1")
     said = html.unescape(words.said)

@@ -21,7 +21,8 @@ from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import UsageError
 
 _HINT = (
-    "Ticked arguments may differ. Tab moves, Space ticks, Enter shows the rule, Escape goes back."
+    "Ticked arguments may differ. In a pattern `*` is any text and `?` any character; `*` alone is"
+    " any value. Tab moves, Space ticks, Enter shows the rule, Escape goes back."
 )
 
 
@@ -122,8 +123,8 @@ def _argument(
     if one.why_fixed:
         yield Static(Text(f"    {one.why_fixed}", "yellow"))
         return
-    what = "a pattern that is not `*`" if one.needs_pattern else "`*` is any value"
-    yield Static(Text(f"    may be a text like ({what}):"))
+    what = " (a pattern that is not `*`)" if one.needs_pattern else ""
+    yield Static(Text(f"    may be a text like{what}:"))
     yield glob
 
 

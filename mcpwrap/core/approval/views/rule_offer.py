@@ -20,6 +20,7 @@ from mcpwrap.core.approval.approval_rule import (
 from mcpwrap.core.approval.document import Question, document
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TOOLS_CALL
+from mcpwrap.core.text import globs
 from mcpwrap.core.text.sanitise import one_line
 
 _ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s*]+)([/?#].*)?", re.DOTALL)
@@ -66,15 +67,21 @@ def offered(question: Question, fixed: FixedArguments) -> list[OfferedArgument]:
 
 
 def suggested_glob(value: Json) -> str:
-    """Return a pattern of which a value is one: the same folder, or the same origin."""
-    if not isinstance(value, str) or "*" in value:
+    """Return a pattern of which a value is one: the same folder, or the same origin.
+
+    A folder or origin with a wildcard has none: in a pattern it would not be the agent's text.
+    """
+    if not isinstance(value, str):
         return ANY
     if origin := _ORIGIN.fullmatch(value):
-        glob = f"{origin[1]}/*"
+        folder = origin[1]
     elif "/" in value[1:]:
-        glob = f"{value.rpartition('/')[0]}/*"
+        folder = value.rpartition("/")[0]
     else:
         return ANY
+    if globs.WILDCARDS & set(folder):
+        return ANY
+    glob = f"{folder}/*"
     return glob if len(glob) <= MAX_GLOB_CHARS and may_be(glob, value) else ANY
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 from msgspec.structs import replace
-from textual.widgets import Button, Checkbox, Input
+from textual.widgets import Button, Checkbox, Input, Static
 
 from mcpwrap.cli.approvals.tui.rule_screen import RuleScreen, WordsScreen
 from mcpwrap.core.approval.approval_rule import RuleRequest, TickedArgument
@@ -26,6 +26,8 @@ def test_a_rule_is_ticked_read_and_saved(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.put("7f3a", CALL)
         screen = await opened(view)
+        shown = "".join(str(one.render()) for one in screen.query(Static))
+        assert "`*` is any text and `?` any character" in shown
         boxes, inputs = list(screen.query(Checkbox)), list(screen.query(Input))
         assert [one.value for one in inputs] == ["*", "/notes/*", "8h", ""]
         boxes[1].value = True

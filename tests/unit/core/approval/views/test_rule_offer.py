@@ -34,6 +34,11 @@ FIXED = FixedArguments(("path", "who", "sql"), ("sql",))
         ("https://host", "*"),  # not like `https://host/*`
         ("/a/../b", "*"),  # no pattern is for it
         ("/a/*/b", "*"),
+        ("/home/alice/????/x", "*"),  # as a pattern it is for `.ssh`, too
+        ("/home/alice/x/????", "/home/alice/x/*"),
+        ("/notes/*.md", "/notes/*"),
+        ("https://h*/x", "*"),
+        ("https://h/????/x", "https://h/*"),
         ("word", "*"),
         (5, "*"),
         ("/" + "a" * 300 + "/b", "*"),
