@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import msgspec
 
+from mcpwrap.core.approval import approval_rule
 from mcpwrap.core.approval.approval_rule import (
     ANY,
-    MAX_REQUEST_BYTES,
     RuleRequest,
     TickedArgument,
+    UnsavableRuleError,
 )
 from mcpwrap.core.approval.views.rule_offer import OfferedArgument
 from mcpwrap.core.wire.approval_socket import (
@@ -135,18 +136,11 @@ def rule_request(form: Form, offer: Sequence[OfferedArgument]) -> RuleRequest:
 def _rule(form: Form) -> str:
     """Return the rule that was shown in words, as it is sent to the gate."""
     text = form.get("rule", "")
-    if len(text.encode()) > MAX_REQUEST_BYTES:
-        raise FormError("the rule is too long")
     try:
-        request = msgspec.json.decode(text, type=RuleRequest)
-    except msgspec.MsgspecError as error:
+        approval_rule.decoded(text)
+    except UnsavableRuleError as error:
         raise FormError("the form has no valid rule") from error
-    return encoded_rule(request)
-
-
-def encoded_rule(request: RuleRequest) -> str:
-    """Return a rule as it is in the form that saves it, and as it is sent to the gate."""
-    return msgspec.json.encode(request).decode()
+    return text
 
 
 def _one_of(kind: type[_T], text: str, problem: str) -> _T:

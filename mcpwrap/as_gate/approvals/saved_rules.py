@@ -12,18 +12,12 @@ import secrets
 import time
 from collections.abc import Callable, Collection
 
-import msgspec
 from msgspec.structs import replace
 
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import approval_rule
-from mcpwrap.core.approval.approval_rule import (
-    MAX_REQUEST_BYTES,
-    ApprovalRule,
-    RuleRequest,
-    UnsavableRuleError,
-)
+from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.entry import ApprovalSubject
 from mcpwrap.core.approval.rule_book import MAX_RULES_OF_AGENT, RuleBook
 from mcpwrap.core.approval.rule_file import ID_DIGITS
@@ -73,7 +67,7 @@ class SavedRules:
         `untrusted` is the approver's `RuleRequest`; `by` is the approver, and the question's id.
         """
         try:
-            wanted = _decoded(untrusted)
+            wanted = approval_rule.decoded(untrusted)
             approval_rule.check(wanted, about.fixed, approved)
             now = round(self._now(), 3)
             rule = about.as_rule(self._new_id(), wanted, approved.decode(), by[0], now)
@@ -198,9 +192,3 @@ class SavedRules:
 
 def _session(child: Child) -> str:
     return child.entry.session if child.entry else ""
-
-
-def _decoded(untrusted: str) -> RuleRequest:
-    if len(untrusted) > MAX_REQUEST_BYTES:
-        raise UnsavableRuleError(f"the rule is over {MAX_REQUEST_BYTES} bytes")
-    return msgspec.json.decode(untrusted, type=RuleRequest)

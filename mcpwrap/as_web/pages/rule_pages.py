@@ -9,7 +9,7 @@ from mcpwrap.as_web.login_sessions import LoginSession
 from mcpwrap.as_web.pages.approval_pages import GONE, pending_call
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
-from mcpwrap.core.approval import document
+from mcpwrap.core.approval import approval_rule, document
 from mcpwrap.core.approval.approval_rule import ApprovalRule, FixedArguments, UnsavableRuleError
 from mcpwrap.core.approval.rule_text import argument_texts, bounds_text
 from mcpwrap.core.approval.views import rule_offer
@@ -49,7 +49,7 @@ async def describe(
     words = {
         "bound": bounds_text(wanted.for_s, wanted.times, session_name),
         "arguments": argument_texts(question, wanted.ticked),
-        "rule": forms.encoded_rule(wanted),
+        "rule": approval_rule.encoded(wanted),
     }
     return responses.page(request, "rule_words.html", _values(call) | words)
 

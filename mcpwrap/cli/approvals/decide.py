@@ -20,6 +20,7 @@ from mcpwrap.cli.approvals.decide_all import AllOptions, decide_all
 from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
+from mcpwrap.core.approval import approval_rule
 from mcpwrap.core.approval.approval_rule import MAX_TIMES
 from mcpwrap.core.wire.approval_socket import (
     Channel,
@@ -172,7 +173,7 @@ def approve(
         save_rule.check(wanted, pending, seen)
         tty.say()
         tty.say_lines(save_rule.words(wanted, pending, seen))
-        decide = msgspec.structs.replace(decide, rule=save_rule.encoded(wanted))
+        decide = msgspec.structs.replace(decide, rule=approval_rule.encoded(wanted))
     if not yes:
         tty.say()
         expect_yes(_QUESTIONS[answer.scope])

@@ -96,11 +96,6 @@ class ApproveOptions(msgspec.Struct, frozen=True, kw_only=True):
             _seconds(self.span)
 
 
-def encoded(wanted: RuleRequest) -> str:
-    """Return the request as it is sent to the gate."""
-    return msgspec.json.encode(wanted).decode()
-
-
 def check(wanted: RuleRequest, pending: Pending, seen: QuestionDetails) -> None:
     """Check that the approval can be saved as this rule.
 

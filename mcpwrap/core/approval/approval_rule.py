@@ -86,6 +86,31 @@ class FixedArguments:
 NO_FIXED = FixedArguments()
 
 
+def encoded(request: RuleRequest) -> str:
+    """Return the canonical text of a request for a rule, as clients send it."""
+    return msgspec.json.encode(request).decode()
+
+
+def decoded(untrusted: str) -> RuleRequest:
+    """Return the request for a rule that a client sent.
+
+    polkit shows its text to a person, so a text that says a thing twice, or escaped, is refused.
+
+    Raises:
+        UnsavableRuleError: it is too long, or not what `encoded` returns.
+    """
+    try:
+        if len(untrusted.encode()) > MAX_REQUEST_BYTES:
+            raise UnsavableRuleError(f"the rule is over {MAX_REQUEST_BYTES} bytes")
+        request = msgspec.json.decode(untrusted, type=RuleRequest)
+        is_canonical = encoded(request) == untrusted
+    except ValueError as error:  # of Unicode and msgspec, too
+        raise UnsavableRuleError(str(error)) from error
+    if not is_canonical:
+        raise UnsavableRuleError("the rule is not in canonical form, as mcpwrap's clients send it")
+    return request
+
+
 def check(request: RuleRequest, fixed: FixedArguments, approved: bytes) -> None:
     """Check that an approval can be saved as a rule.
 

@@ -132,7 +132,7 @@ class DecideRequest(msgspec.Struct, frozen=True, kw_only=True):
     subset: str = ""
     with_findings: bool = False  # accept definitions in which something was found, where strict
     process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the approver's process
-    rule: str = ""  # of `Scope.RULE`: a `RuleRequest` of core/approval/approval_rule.py, as JSON
+    rule: str = ""  # of `Scope.RULE`: as core/approval/approval_rule.py encodes a `RuleRequest`
     reason: bytes = b""  # for the agent, in UTF-8
 
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
 from mcpwrap.core.approval import approval_rule
-from mcpwrap.core.approval.approval_rule import ApprovalRule, FixedArguments, RuleRequest, covers
+from mcpwrap.core.approval.approval_rule import (
+    ApprovalRule,
+    FixedArguments,
+    UnsavableRuleError,
+    covers,
+)
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.approval.entry import ApprovalSubject
 from mcpwrap.core.approval.rule_book import MAX_RULES_OF_AGENT, RuleBook
@@ -54,9 +57,9 @@ class UserRules:
     def fault(self, untrusted: str, about: ApprovalSubject, approved: bytes) -> RefusedReply | None:
         """Return why an approval may not be saved as a rule; None if it may."""
         try:
-            wanted = msgspec.json.decode(untrusted, type=RuleRequest)
+            wanted = approval_rule.decoded(untrusted)
             approval_rule.check(wanted, about.fixed, approved)
-        except ValueError as error:  # those of msgspec and of `check` are, too
+        except UnsavableRuleError as error:
             return RefusedReply(code="wrong", why=f"{error} [E-APPROVAL-RULE]")
         with self._locked() as stored:
             book = self._of_session if wanted.in_session else stored
@@ -69,7 +72,7 @@ class UserRules:
         self, untrusted: str, about: ApprovalSubject, approved: bytes, by: str
     ) -> ApprovalRule | RefusedReply:
         """Save an approval as a rule, for which `fault` returned None."""
-        wanted = msgspec.json.decode(untrusted, type=RuleRequest)
+        wanted = approval_rule.decoded(untrusted)
         id_, now = secrets.token_hex(ID_DIGITS // 2), round(time.time(), 3)
         rule = about.as_rule(id_, wanted, approved.decode(), by, now)
         with self._locked() as stored:

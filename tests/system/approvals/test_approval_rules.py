@@ -24,7 +24,6 @@ rules:
 """
 FOLDER = "/var/lib/mcpwrap/approval-rules"
 PASSES = "time_difference"
-VARY_TIME = {"ticked": [{"name": "time"}]}
 
 
 @pytest.fixture
@@ -59,11 +58,16 @@ def is_asked(machine: Machine, session: Session, time: str, target: str = "Asia/
     return "denied by bob" in text_of(session.answer_to(request))
 
 
+def by_rule(**bounds: object) -> dict[str, str]:
+    """Return the fields of a decision that saves a rule: the text of `approval_rule.encoded`."""
+    rule = {"ticked": [{"name": "time"}], **bounds}
+    return {"scope": "rule", "rule": json.dumps(rule, separators=(",", ":"))}
+
+
 def saved(machine: Machine, session: Session, time: str, **rule: object) -> str:
     """Have bob save the approval of a call as a rule; return its id."""
     request = ask(session, time)
-    by_rule = {"scope": "rule", "rule": json.dumps({**VARY_TIME, **rule})}
-    *_, id_, _, _ = step(machine, "decide", **pending(machine), **by_rule).split()
+    *_, id_, _, _ = step(machine, "decide", **pending(machine), **by_rule(**rule)).split()
     assert PASSES in text_of(session.answer_to(request))
     return str(id_)
 
@@ -93,8 +97,7 @@ def test_one_answer_is_a_rule_until_it_is_revoked(machine: Machine) -> None:
 def test_the_agent_saves_no_rule_and_a_count_is_used_up(machine: Machine) -> None:
     with opened(machine) as session:
         request = ask(session, "12:00")
-        by_rule = {"scope": "rule", "rule": json.dumps({**VARY_TIME, "times": 2})}
-        answer = {**pending(machine), **by_rule}
+        answer = {**pending(machine), **by_rule(times=2)}
         tries = [("decide", {**answer, **more}) for more in ({}, {"channel": "client"})]
         assert steps(machine, *tries, user="alice") == ["refused: proof", "refused: wrong"]
         forged = f"(echo x >{FOLDER}/00000000.json) || echo no; ls {FOLDER} || echo no"
@@ -115,7 +118,7 @@ def test_with_same_uid_the_agent_saves_no_rule(machine: Machine) -> None:
         with opened(machine) as session:
             request = ask(session, "12:00")
             answer = pending(machine)
-            rule = {"scope": "rule", "rule": json.dumps({**VARY_TIME, "times": 2})}
+            rule = by_rule(times=2)
             assert step(machine, "decide", by="alice", **answer, **rule) == "refused: proof"
             assert step(machine, "decide", by="alice", **answer).endswith(" is approved")
             assert PASSES in text_of(session.answer_to(request))

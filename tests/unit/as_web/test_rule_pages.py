@@ -92,7 +92,10 @@ def test_what_cannot_be_saved_says_why(
     assert waiting.decided == []
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"ticked":[],"x":1}', '{"times":' + "1" * 5000 + "}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", '{"times":1,"x":1}', '{"times":1,"times":2}', '{"times":' + "1" * 5000 + "}"],
+)
 def test_a_form_without_a_valid_rule_saves_none(
     logged_in: Browser, waiting: ScriptedGate, text: str
 ) -> None:

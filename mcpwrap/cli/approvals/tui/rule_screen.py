@@ -14,6 +14,7 @@ from mcpwrap.cli.approvals import save_rule
 from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import cell
 from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
+from mcpwrap.core.approval import approval_rule
 from mcpwrap.core.approval.approval_rule import MAX_TIMES, FixedArguments, RuleRequest
 from mcpwrap.core.approval.views import rule_offer
 from mcpwrap.core.approval.views.rule_offer import OfferedArgument
@@ -168,4 +169,4 @@ async def wanted_rule(app: App[None], shown: DisplayedQuestion) -> str | None:
         return None
     words = save_rule.words(wanted, shown.pending, shown.seen)
     is_saved = await app.push_screen_wait(WordsScreen(words))
-    return save_rule.encoded(wanted) if is_saved else None
+    return approval_rule.encoded(wanted) if is_saved else None

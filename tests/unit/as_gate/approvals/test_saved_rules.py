@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from mcpwrap.as_gate.approvals import decisions, saved_rules
+from mcpwrap.as_gate.approvals import decisions
 from mcpwrap.as_gate.approvals.authentication import AuthResult
 from mcpwrap.as_gate.approvals.saved_rules import SavedRules
 from mcpwrap.core.approval.approval_rule import (
@@ -282,6 +282,7 @@ UNSAVABLE = [
     ("", "truncated"),
     ('{"for_s":60,"more":1}', "unknown field"),
     ("x" * 5000, "over 4096 bytes"),
+    ('{"times":1,"times":9999}', "not in canonical form"),
 ]
 
 
@@ -433,4 +434,3 @@ def test_a_missing_folder_is_no_rule(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_approver_is_named_with_the_rule(world: World) -> None:
     rule = saved(world, world.session(), id=1)
     assert passed_by(rule) == f"rule {rule.id} of uid 1001 (command)"
-    assert saved_rules._decoded('{"times":1}') == RuleRequest(times=1)

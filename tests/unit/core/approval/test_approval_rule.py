@@ -8,6 +8,7 @@ from mcpwrap.core.approval.approval_rule import (
     MAX_DOCUMENT_BYTES,
     MAX_FOR_S,
     MAX_GLOB_CHARS,
+    MAX_REQUEST_BYTES,
     MAX_TICKED,
     MAX_TIMES,
     NO_FIXED,
@@ -17,6 +18,8 @@ from mcpwrap.core.approval.approval_rule import (
     UnsavableRuleError,
     check,
     covers,
+    decoded,
+    encoded,
     may_be,
 )
 from mcpwrap.core.protocol.json_value import Json
@@ -170,6 +173,42 @@ def test_what_was_ticked_may_be_what_a_rule_is_about_in_a_later_call(
 def test_a_document_of_another_version_covers_nothing() -> None:
     old = msgspec.structs.replace(rule(call(ITEM), {}), approved='{"agent_uid": 1000}')
     assert not covers(old, call(ITEM), RULES, NO_FIXED)
+
+
+def test_the_text_of_a_client_is_decoded() -> None:
+    awkward = TickedArgument('a"\\/\n\x00\u2028é', "?\U0001f600*")
+    for one in (
+        RuleRequest(),
+        RuleRequest(ticked=(TickedArgument("id"), awkward), for_s=60, times=5, in_session=True),
+    ):
+        assert decoded(encoded(one)) == one
+
+
+UNREADABLE = [
+    ("", "truncated"),
+    ("[]", "Expected `object`"),
+    ('{"more":1}', "unknown field"),
+    ("\ud800", "surrogates"),
+    ('{"ticked":[{"name":"\\ud800"}]}', "truncated"),
+    ('{"times":' + "[" * (MAX_REQUEST_BYTES - 9), "Expected `int`"),
+    ("é" * (MAX_REQUEST_BYTES // 2 + 1), "over 4096 bytes"),
+    # Texts that show one rule, or hide it, and are another.
+    ('{"times":1,"times":9999}', "canonical"),
+    ('{"ticked":[{"name":"a","glob":"/n/x","glob":"\\u002a"}],"times":1}', "canonical"),
+    ('{"ticked":[{"name":"a","glob":"\\u002a"}],"times":1}', "canonical"),
+    ('{"t\\u0069mes":1}', "canonical"),
+    ('{"times": 1}', "canonical"),
+    ('{"times":1}\n', "canonical"),
+    ('{"times":1.0}', "Expected `int`"),
+    ('{"for_s":0,"times":1}', "canonical"),
+    ('{"times":1,"for_s":60}', "canonical"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), UNREADABLE)
+def test_other_texts_are_no_rule(text: str, why: str) -> None:
+    with pytest.raises(UnsavableRuleError, match=why):
+        decoded(text)
 
 
 FIXED = FixedArguments(deciding=("Path", "query"), exact=("query",))

@@ -172,6 +172,9 @@ def test_a_rule_is_revoked_and_one_of_a_session_stays_in_it(tmp_path: Path, begi
         [asked] = person.pending()
         with pytest.raises(ApprovalRefusedError, match="needs a bound"):
             person.asks.decide(decide(asked, **saved()))
+        twice: dict[str, Any] = {"scope": Scope.RULE, "rule": '{"times":1,"times":9999}'}
+        with pytest.raises(ApprovalRefusedError, match="not in canonical form"):
+            person.asks.decide(decide(asked, **twice))
         assert run.audit.answers == []  # nothing was approved
         person.asks.decide(decide(asked, **saved(TickedArgument("id"), in_session=True)))
         assert run.server_reads()["id"] == 1
