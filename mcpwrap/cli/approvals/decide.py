@@ -169,7 +169,7 @@ def approve(
     show.show(pending, seen)
     decide = answer.decide(pending.id, seen.digest, Channel.COMMAND)
     if options.always:
-        wanted = options.request()
+        wanted = options.request(save_rule.varied(one, seen.question) for one in options.vary)
         save_rule.check(wanted, pending, seen)
         tty.say()
         tty.say_lines(save_rule.words(wanted, pending, seen))

@@ -1,7 +1,7 @@
 """Options of `mcpwrap approvals approve --always`: an approval that is saved as a rule."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from mcpwrap.core.approval.approval_rule import (
     arguments_of,
     may_be,
 )
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.approval.rule_text import BLOCKS_STAY, argument_texts, bounds_text
 from mcpwrap.core.audit.text_format import span_s
 from mcpwrap.core.pins import pin_question
@@ -74,9 +75,8 @@ class ApproveOptions(msgspec.Struct, frozen=True, kw_only=True):
                 code="E-APPROVAL-TIMES",
             )
 
-    def request(self) -> RuleRequest:
-        """Return the request for a rule."""
-        ticked = [TickedArgument(name, glob or ANY) for name, glob in map(_parted, self.vary)]
+    def request(self, ticked: Iterable[TickedArgument]) -> RuleRequest:
+        """Return the request for a rule in which these arguments may differ."""
         return RuleRequest(
             ticked=tuple(ticked),
             for_s=_seconds(self.span) if self.span else 0,
@@ -94,6 +94,17 @@ class ApproveOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.span:
             _seconds(self.span)
+
+
+def varied(text: str, question: Question) -> TickedArgument:
+    """Return the argument that a text of `--vary` names.
+
+    The name of an argument may have a `=`, so the longest one that fits is meant.
+    """
+    names = sorted(arguments_of(question) or {}, key=len, reverse=True)
+    fitting = (name for name in names if f"{text}=".startswith(f"{name}="))
+    name = next(fitting, text.partition("=")[0])
+    return TickedArgument(name, text[len(name) + 1 :] or ANY)
 
 
 def check(wanted: RuleRequest, pending: Pending, seen: QuestionDetails) -> None:
@@ -161,11 +172,6 @@ def _check_ticked(one: TickedArgument, arguments: Mapping[str, Json]) -> None:
             "character",
             code="E-APPROVAL-VARY",
         )
-
-
-def _parted(text: str) -> tuple[str, str]:
-    name, _, glob = text.partition("=")
-    return name, glob
 
 
 def _seconds(span: str) -> int:

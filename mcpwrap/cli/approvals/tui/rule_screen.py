@@ -15,7 +15,13 @@ from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import cell
 from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
 from mcpwrap.core.approval import approval_rule
-from mcpwrap.core.approval.approval_rule import MAX_TIMES, FixedArguments, RuleRequest
+from mcpwrap.core.approval.approval_rule import (
+    ANY,
+    MAX_TIMES,
+    FixedArguments,
+    RuleRequest,
+    TickedArgument,
+)
 from mcpwrap.core.approval.views import rule_offer
 from mcpwrap.core.approval.views.rule_offer import OfferedArgument
 from mcpwrap.core.text.sanitise import one_line
@@ -93,7 +99,7 @@ class RuleScreen(ModalScreen[RuleRequest | None]):
 
     def _request(self) -> RuleRequest:
         ticked = [
-            f"{one.name}={glob.value.strip()}"
+            TickedArgument(one.name, glob.value.strip() or ANY)
             for one, box, glob in zip(self._offer, self._boxes, self._globs, strict=True)
             if box.value
         ]
@@ -107,13 +113,12 @@ class RuleScreen(ModalScreen[RuleRequest | None]):
             )
         options = ApproveOptions(
             always=True,
-            vary=tuple(ticked),
             span=self._span.value.strip() or None,
             session=self._session.value,
             times=int(times) if times else None,
         )
         options.check()
-        return options.request()
+        return options.request(ticked)
 
 
 def _argument(

@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from mcpwrap.cli.approvals import command
-from mcpwrap.core.approval.approval_rule import ApprovalRule, RuleRequest, TickedArgument
+from mcpwrap.core.approval.approval_rule import ApprovalRule, RuleRequest, TickedArgument, decoded
 from mcpwrap.core.pins import pin_question
 from mcpwrap.core.policy.decision import AskingRules
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Proof, Scope
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import tty
@@ -61,6 +62,28 @@ def test_a_rule_is_saved_with_what_was_typed(
     (one,) = gate.decided
     assert one.scope is Scope.RULE
     assert msgspec.json.decode(one.rule, type=RuleRequest) == wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "ticked"),
+    [
+        ("a", TickedArgument("a")),
+        ("a=x*", TickedArgument("a", "x*")),
+        ("a=*", TickedArgument("a=*")),  # is named so, and is shown before it is saved
+        ("a=*=y*", TickedArgument("a=*", "y*")),
+        ("a=", TickedArgument("a")),
+        ("b=c", TickedArgument("b=c")),
+        ("ab=x*", TickedArgument("ab", "x*")),
+    ],
+)
+def test_a_name_may_have_what_divides_it_from_its_pattern(
+    gate: ScriptedGate, run: Run, typed: str, ticked: TickedArgument
+) -> None:
+    arguments: dict[str, Json] = {"a": "x", "a=*": "y", "b=c": 1, "ab": "x"}
+    gate.put("7f3a", replace(question(**arguments), definition=""))
+    run(f"{ALWAYS} --times 1 --vary {typed}")
+    (one,) = gate.decided
+    assert decoded(one.rule).ticked == (ticked,)
 
 
 def test_the_rule_is_printed_before_it_is_saved(

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from textual.widgets import Button, Checkbox, Input, Static
 
 from mcpwrap.cli.approvals.tui.rule_screen import RuleScreen, WordsScreen
-from mcpwrap.core.approval.approval_rule import RuleRequest, TickedArgument
+from mcpwrap.core.approval.approval_rule import RuleRequest, TickedArgument, decoded
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Scope, Verdict
 from tests.unit.cli.approvals.tui.driver import Driver, drive
 from tests.unit.cli.scripted_gate import ScriptedGate, question
@@ -45,6 +46,21 @@ def test_a_rule_is_ticked_read_and_saved(gate: ScriptedGate) -> None:
     assert msgspec.json.decode(one.rule, type=RuleRequest) == RuleRequest(
         ticked=(TickedArgument("path", "/notes/*"),), for_s=8 * 3600, times=20
     )
+
+
+def test_the_box_of_an_argument_ticks_it_whatever_its_name(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        named: dict[str, Json] = {"path": "/notes/a.md", "path=*": 1}
+        gate.put("7f3a", replace(question(**named), definition=""))
+        screen = await opened(view)
+        list(screen.query(Checkbox))[1].value = True
+        screen.query_one(Button).press()
+        await view.until(lambda: isinstance(view.app.screen, WordsScreen))
+        await view.press("enter")
+        await view.until(lambda: gate.decided)
+
+    drive(story)
+    assert decoded(gate.decided[0].rule).ticked == (TickedArgument("path=*"),)
 
 
 def test_what_cannot_be_saved_says_why_and_escape_decides_nothing(gate: ScriptedGate) -> None:
