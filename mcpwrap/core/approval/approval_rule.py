@@ -27,7 +27,7 @@ MAX_TICKED = 32  # arguments
 MAX_GLOB_CHARS = 256
 MAX_REQUEST_BYTES = 4096  # of an encoded `RuleRequest`
 MAX_DOCUMENT_BYTES = 64 * 1024  # of the approved call, which the rule keeps
-ANY = "*"  # the glob of a ticked argument that may have any value, of any type
+ANY = "*"  # the glob of a ticked argument that may have any value, of any type, or none
 # In the place of the names of arguments that must not be ticked, where they are too many: none may.
 ALL_EXACT = "*"
 BY_RULE = "rule "

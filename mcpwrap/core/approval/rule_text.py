@@ -51,4 +51,4 @@ def span_text(seconds: float) -> str:
 def _values(value: Json, glob: str | None) -> str:
     if glob is None:
         return f"{one_line(json.dumps(value, ensure_ascii=False, sort_keys=True))}, exactly"
-    return "any value" if glob == ANY else f"a text like {one_line(glob)}"
+    return "any value, or none" if glob == ANY else f"a text like {one_line(glob)}"

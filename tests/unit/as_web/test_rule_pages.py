@@ -54,7 +54,7 @@ def test_a_rule_is_ticked_read_in_words_and_saved(
     said = html.unescape(words.said)
     assert words.status == 200
     assert "In force for 1 hour, 20 times, in session s-1 alone" in said
-    assert "n any value path a text like /notes/* sql &#34;DROP x&#34;, exactly" in words.said
+    assert 'n any value, or none path a text like /notes/* sql "DROP x", exactly' in said
     assert waiting.decided == []
     fields = words.fields | {"password": PASSWORD.decode(), "reason": "often"}
     assert logged_in.post("/approval/A1", fields).headers["location"] == "/"

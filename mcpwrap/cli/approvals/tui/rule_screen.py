@@ -29,7 +29,7 @@ from mcpwrap.errors import UsageError
 
 _HINT = (
     "Ticked arguments may differ. In a pattern `*` is any text and `?` any character; `*` alone is"
-    " any value. Tab moves, Space ticks, Enter shows the rule, Escape goes back."
+    " any value, or none. Tab moves, Space ticks, Enter shows the rule, Escape goes back."
 )
 
 

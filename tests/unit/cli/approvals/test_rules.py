@@ -99,7 +99,7 @@ def test_the_rule_is_printed_before_it_is_saved(
         "  tool     write_query\n",
         "  answers  no-delete, default.delete-tools\n",
         "  bound    for 30 days, in session 1-2 alone\n",
-        "  id    any value\n",
+        "  id    any value, or none\n",
         '  list  "groceries", exactly\n',
         "A call that a rule of the policy blocks stays blocked.\n",
     ):
@@ -202,7 +202,7 @@ def test_a_rule_is_shown_in_words(gate: ScriptedGate, run: Run) -> None:
     for line in (
         "  id       7f3a90c1\n",
         "  left     20 times\n",
-        "  id    any value\n",
+        "  id    any value, or none\n",
         '  list  "groceries", exactly\n',
     ):
         assert line in out

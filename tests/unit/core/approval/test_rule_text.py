@@ -9,7 +9,7 @@ from tests.unit.core.approval.questions import call
 
 TABLE: list[tuple[Json, dict[str, str], list[tuple[str, str]]]] = [
     ({"list": "groceries", "id": 5}, {"id": "*"},
-     [("id", "any value"), ("list", '"groceries", exactly')]),
+     [("id", "any value, or none"), ("list", '"groceries", exactly')]),
     ({"path": "/notes/a"}, {"path": "/notes/*", "gone": "*"}, [("path", "a text like /notes/*")]),
     ({"a": {"b": [1, None]}}, {}, [("a", '{"b": [1, null]}, exactly')]),
     ({"a\n": "\x1b\u202e"}, {}, [(r"a\n", r'"\u001b\u202e", exactly')]),
