@@ -5,8 +5,6 @@ elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
 from math import ceil, inf
-from textwrap import wrap
-from unicodedata import east_asian_width
 
 from mcpwrap.core.approval.client_forms import (
     MAX_NAME_CHARS,
@@ -23,6 +21,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import CANCELLED, ELICITATION
 from mcpwrap.core.protocol.strict_json import encode
+from mcpwrap.core.text.rows import most_rows
 from mcpwrap.core.text.sanitise import shown
 
 KEY = "mcpwrap_approval"
@@ -132,15 +131,13 @@ def answer(result: Json) -> FormAnswer:
 
 
 def fits(wanted: ApprovalRequest) -> bool:
-    """Return whether the whole question can be shown in the window."""
-    return _rows(_call(wanted)) <= _MAX_ROWS - _MAX_MESSAGE_ROWS
+    """Return whether the whole question can be shown in the window, without a row of spaces.
 
-
-def _rows(text: str) -> int:
-    """Return how many rows of a form a text takes at most, however the client divides its lines."""
-    wide = sum(east_asian_width(character) in "WF" for character in text)
-    rows = [wrap(line, _COLUMNS, break_on_hyphens=False) for line in text.split("\n")]
-    return sum(max(len(row), 1) for row in rows) + ceil(wide / _COLUMNS)
+    What is below such a row seems to be no part of it.
+    """
+    call = _call(wanted)
+    rows = sum(most_rows(line, _COLUMNS) for line in call.split("\n"))
+    return rows <= _MAX_ROWS - _MAX_MESSAGE_ROWS and " " * _COLUMNS not in call
 
 
 def _params(pending: PendingApproval, server: str, left_s: float) -> dict[str, Json]:

@@ -4,9 +4,13 @@ A terminal continues a long line at its left edge, where text of an attacker cou
 another program's.
 """
 
+import re
+from math import ceil
+
 MIN_COLUMNS = 20  # narrower ones, and 0 where the width is not known, count as these
 _TAB_COLUMNS = 8
 _MAX_HELD_CHARS = 4096
+_WORD = re.compile(r"([^ ]*)( *)")
 
 
 def rows(line: str, columns: int, mark: str) -> list[str]:
@@ -23,6 +27,27 @@ def rows(line: str, columns: int, mark: str) -> list[str]:
             found.append(mark + line[start:place])
             start, left = place, room - _columns(character)
     return [*found, mark + line[start:]]
+
+
+def most_rows(line: str, columns: int) -> int:
+    """Return the rows that one line takes at most, if a program divides it between words.
+
+    Spaces between two rows may be dropped, end the first or begin the second. A word that is longer
+    than a row may begin one. A character of two columns may leave the last column free.
+    """
+    found, left, before = 1, columns, 0
+    for word, spaces in _WORD.findall(line):
+        taken, after = sum(map(_columns, word)), len(spaces)
+        if taken + after <= left:
+            left -= taken + after
+        elif before + taken + after <= columns:
+            found += 1
+            left = columns - before - taken - after
+        else:
+            found += ceil((before + taken) / (columns - 1)) + ceil(after / columns)
+            left = -after % columns
+        before = after
+    return found
 
 
 def continued(line: str, columns: int, mark: str) -> list[str]:

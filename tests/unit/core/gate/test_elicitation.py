@@ -27,6 +27,12 @@ from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
         ({"text": "語" * 400}, False),
         ({"text": "\n" * 600}, False),  # is two characters each
         ({"a": [[[[["deep"]]]]]}, False),
+        ({"text": "§" * 150}, True),  # which takes two columns at some terminals
+        ({"text": "§" * 250}, False),
+        ({"command": "ls " + "-a " * 100}, True),
+        ({"command": "ls " + " " * 300}, False),  # a client may drop them at the end of a row
+        ({"command": "ls" + " " * 65 + "; rm"}, True),
+        ({"command": "ls" + " " * 66 + "; rm"}, False),  # seems to end above a row of spaces
     ],
 )
 def test_a_call_that_a_form_does_not_show_whole_is_not_asked_there(
