@@ -29,6 +29,17 @@ from mcpwrap.core.policy.sql.row_count import counting_query
         ("WITH q AS (SELECT 1) DELETE FROM t", None),
         ('DELETE FROM "a" WHERE x = 1', 'SELECT count(*) FROM "a" WHERE x = 1'),
         ("EXPLAIN DELETE FROM t", None),
+        ("DELETE FROM t WHERE id = 2--1 OR 1=1", None),  # no comment in MySQL
+        (
+            "DELETE FROM t WHERE id = 2 - -1 OR 1=1",
+            "SELECT count(*) FROM t WHERE id = 2 - -1 OR 1=1",
+        ),
+        ("DELETE FROM t WHERE id = 2 -- old", None),
+        ("DELETE FROM t WHERE id = 2 # 1 OR a", None),
+        ("DELETE FROM t WHERE id = 2 /* x */ OR a", None),
+        (r"DELETE FROM t WHERE a = '\' OR b = 'c'", None),
+        ("DELETE FROM t WHERE a = '#1'", None),  # although it is a text
+        ("DELETE FROM t WHERE a = 'x-1/*'", None),
         ("DELETE t WHERE a = 1", None),
         ("SELECT 1", None),
         ("DROP TABLE t", None),
