@@ -6,7 +6,13 @@ Root names the tool. The text is the server's: it is no part of what is approved
 import msgspec
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.approval.views.shown_arguments import MAX_EDIT_LINES, DiffLine, diff, text_lines
+from mcpwrap.core.approval.views.shown_arguments import (
+    MAX_EDIT_LINES,
+    DiffLine,
+    diff,
+    lines_alike,
+    text_lines,
+)
 from mcpwrap.core.text.sanitise import one_line
 
 MAX_TEXT_BYTES = 64 * 1024
@@ -63,11 +69,11 @@ def _compared(preview: Preview, question: Question) -> ShownPreview:
     name = one_line(preview.compare)
     if not isinstance(new, str):
         return ShownPreview(f"the call has no text {name} to compare it with", ())
-    one, two = preview.text.split("\n"), new.split("\n")
+    escaped, one, two = lines_alike(preview.text, new)
     if len(one) + len(two) > MAX_EDIT_LINES:
         note, lines = text_lines(preview.text)
         note = f"too long to be compared with {name}: {note}"
         return ShownPreview(note, tuple(DiffLine(" ", line) for line in lines))
-    found = diff(text_lines(preview.text)[1], text_lines(new)[1], 3)
-    what = f"what {name} changes" if one != two else f"{name} is the same"
-    return ShownPreview(what, tuple(found), is_diff=True)
+    if preview.text == new:
+        return ShownPreview(f"{name} is the same", (), is_diff=True)
+    return ShownPreview(f"what {name} changes{escaped}", tuple(diff(one, two, 3)), is_diff=True)

@@ -103,6 +103,16 @@ def text_lines(text: str) -> tuple[str, list[str]]:
     return f"{note}; escaped", _escaped(lines)
 
 
+def lines_alike(one: str, two: str) -> tuple[str, list[str], list[str]]:
+    """Return a note on two texts, and the lines of each: both are escaped, or neither is.
+
+    Escaped alone, one could have the lines of the other.
+    """
+    if _is_plain(one) and _is_plain(two):
+        return "", one.split("\n"), two.split("\n")
+    return "; escaped", _escaped(one.split("\n")), _escaped(two.split("\n"))
+
+
 class _EditBudget:
     """Lines of edits that may still be compared."""
 
@@ -168,15 +178,13 @@ def _edit(
     prefix: str, names: tuple[str, str], texts: tuple[str, str], edits: _EditBudget
 ) -> ShownArgument | None:
     """Return all lines of two texts as one diff; None if they are too long for that."""
-    one, two = (text.split("\n") for text in texts)
+    escaped, one, two = lines_alike(*texts)
     if not edits.take(len(one) + len(two)):
         return None
-    note = f"{prefix}the second replaces the first"
-    if not all(map(_is_plain, texts)):
-        note, one, two = f"{note}; escaped", _escaped(one), _escaped(two)
+    note = f"the second replaces the first{escaped}"
     lines = diff(one, two, max(len(one), len(two)))
     shown = [line for line in lines if line.sign != "@"]
-    return _shown(f"{prefix}{names[0]}, {names[1]}", note.removeprefix(prefix), shown, is_edit=True)
+    return _shown(f"{prefix}{names[0]}, {names[1]}", note, shown, is_edit=True)
 
 
 def _is_plain(text: str) -> bool:

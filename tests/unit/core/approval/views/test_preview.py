@@ -39,6 +39,22 @@ def test_what_is_shown(preview: Preview, note: str, lines: list[str]) -> None:
     assert [line.sign + line.text for line in shown.lines] == lines
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "note", "lines"),
+    [
+        (r"a\u200b", "a\u200b", "what content changes; escaped", [r"-a\\u200b", r"+a\u200b"]),
+        ("a\t", r"a\t", "what content changes; escaped", [r"-a\t", r"+a\\t"]),
+        (r"a\t", r"a\n", "what content changes", [r"-a\t", r"+a\n"]),
+        ("a\t", "a\t", "content is the same", []),
+    ],
+)
+def test_both_texts_are_escaped_or_neither(old: str, new: str, note: str, lines: list[str]) -> None:
+    call = question({"name": "write", "arguments": {"content": new}})
+    shown = shown_preview(Preview(tool="t", text=old, compare="content"), call)
+    assert shown.note == note
+    assert [line.sign + line.text for line in shown.lines if line.sign != "@"] == lines
+
+
 def test_a_long_text_is_not_compared() -> None:
     shown = shown_preview(Preview(tool="t", text="x\n" * MAX_EDIT_LINES, compare="content"), CALL)
     assert shown.note.startswith("too long to be compared with content: text, 1000 lines")
