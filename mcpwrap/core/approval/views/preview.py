@@ -16,7 +16,8 @@ from mcpwrap.core.approval.views.shown_arguments import (
 from mcpwrap.core.text.sanitise import one_line
 
 MAX_TEXT_BYTES = 64 * 1024
-MAX_PREVIEW_BYTES = 8 * MAX_TEXT_BYTES  # as JSON, where a character may take six
+MAX_COUNT_BYTES = 8 * 1024  # of the query, which has the agent's condition
+MAX_PREVIEW_BYTES = 8 * MAX_TEXT_BYTES  # as JSON, where a byte may take six; the rest is root's
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

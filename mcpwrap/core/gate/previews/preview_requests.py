@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from mcpwrap.core.approval.views.open_previews import OpenPreview
-from mcpwrap.core.approval.views.preview import MAX_TEXT_BYTES, Preview
+from mcpwrap.core.approval.views.preview import MAX_COUNT_BYTES, MAX_TEXT_BYTES, Preview
 from mcpwrap.core.gate.pending_approvals import PendingApproval
 from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.core.gate.session import MessageOutcome, SessionState
@@ -57,7 +57,7 @@ def _params(pending: PendingApproval, rule: PreviewRule) -> tuple[dict[str, Json
     """Return the params of the preview request, and the query that counts rows, if it has one.
 
     Raises:
-        NoPreviewError: the call has not the arguments, or no such query is certain.
+        NoPreviewError: the call has not the arguments, or its rows cannot be counted.
     """
     given = pending.request.params.get("arguments")
     arguments: dict[str, Json] = {}
@@ -67,16 +67,27 @@ def _params(pending: PendingApproval, rule: PreviewRule) -> tuple[dict[str, Json
             raise NoPreviewError(f"the call has no argument {source!a}")
         value = given[source]
         if source == rule.count:
-            count = (counting_query(value) if isinstance(value, str) else None) or ""
-            if not count:
-                raise NoPreviewError("its rows cannot be counted with certainty")
-            value = count
+            value = count = _count(value)
         arguments[name] = value
     params: dict[str, Json] = {"name": rule.tool, "arguments": arguments}
     meta = pending.request.params.get("_meta")
     if isinstance(meta, dict):
         params["_meta"] = without(meta, "progressToken")
     return params, count
+
+
+def _count(untrusted_sql: Json) -> str:
+    """Return the query that counts the rows of a statement.
+
+    Raises:
+        NoPreviewError: none is certain, or it is too long to be shown.
+    """
+    query = counting_query(untrusted_sql) if isinstance(untrusted_sql, str) else None
+    if query is None:
+        raise NoPreviewError("its rows cannot be counted with certainty")
+    if len(query.encode()) > MAX_COUNT_BYTES:
+        raise NoPreviewError(f"the query of its rows takes over {MAX_COUNT_BYTES // 1024} KiB")
+    return query
 
 
 def _permitted(session: SessionState, params: dict[str, Json]) -> str:

@@ -3,7 +3,15 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.approval.views.preview import Preview, decode, encode, shown_preview
+from mcpwrap.core.approval.views.preview import (
+    MAX_COUNT_BYTES,
+    MAX_PREVIEW_BYTES,
+    MAX_TEXT_BYTES,
+    Preview,
+    decode,
+    encode,
+    shown_preview,
+)
 from mcpwrap.core.approval.views.shown_arguments import MAX_EDIT_LINES
 from tests.unit.core.approval.questions import question
 
@@ -59,6 +67,11 @@ def test_a_long_text_is_not_compared() -> None:
     shown = shown_preview(Preview(tool="t", text="x\n" * MAX_EDIT_LINES, compare="content"), CALL)
     assert shown.note.startswith("too long to be compared with content: text, 1000 lines")
     assert not shown.is_diff
+
+
+def test_the_longest_texts_of_others_leave_room_for_the_names_of_root() -> None:
+    longest = Preview(tool="t", text="\x01" * MAX_TEXT_BYTES, count="\x01" * MAX_COUNT_BYTES)
+    assert len(encode(longest)) + 64 * 1024 < MAX_PREVIEW_BYTES
 
 
 def test_another_version_is_an_error() -> None:

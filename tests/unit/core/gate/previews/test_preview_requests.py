@@ -110,6 +110,18 @@ def test_rows_that_cannot_be_counted_are_not(world: World, statement: Json) -> N
     assert said.endswith("its rows cannot be counted with certainty")
 
 
+@pytest.mark.parametrize(
+    ("query_bytes", "why"),
+    [(8192, None), (8193, "the query of its rows takes over 8 KiB")],
+)
+def test_the_query_that_counts_has_a_limit(world: World, query_bytes: int, why: str | None) -> None:
+    begins = len("SELECT count(*) FROM t WHERE a = ''")
+    text = "é" * 4000 + "x" * (query_bytes - begins - 8000)
+    sent = world.call("execute", statement=f"DELETE FROM t WHERE a = '{text}'")
+    assert len(sent) == (why is None)
+    assert [said.partition(": ")[2] for said in world.previewed] == ([why] if why else [])
+
+
 def test_a_call_without_the_argument_has_no_preview(world: World) -> None:
     calls: list[Json] = [{"name": "write"}, {"name": "write", "arguments": {}}]
     for id_, params in enumerate(calls, 1):
