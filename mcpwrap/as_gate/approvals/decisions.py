@@ -144,7 +144,8 @@ class DecisionExecutor:
             notices = self.book.decide(decide, by, now_s)
         else:
             notices = self.book.decide_one(one, decide, by, now_s)
-        if is_approval and self.book.find(entry.id) is None:
+        is_by_agent = decide.channel is Channel.CLIENT  # what others compare with is not its choice
+        if is_approval and not is_by_agent and self.book.find(entry.id) is None:
             self.documents.approved(entry.id, entry.about.tool)
         if rule is not None:
             notices += self.book.judge_again(entry.about.tool)

@@ -107,6 +107,18 @@ def test_the_last_approved_call_of_the_same_agent_is_shown(world: World) -> None
     assert carol.asks(ShowRequest(again.id)).startswith("gone: ")
 
 
+def test_a_call_that_the_agents_own_window_approved_is_not_compared_with(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    bob.says(decide(waiting(session, secret=1)))
+    waiting(session, 2, secret=2)
+    session.asking.take_form_answer(2, NO_CLIENT, FormAnswer.APPROVED)
+    world.serve()
+    bob.says(ShowRequest(waiting(session, 3, secret=3).id))
+    now, before = texts(bob)
+    assert b'"secret":3' in now
+    assert b'"secret":1' in before
+
+
 @pytest.mark.parametrize(
     ("uid", "gids", "seen", "answer"),
     [
