@@ -39,6 +39,18 @@ def describe(browser: Browser, **fields: str) -> Answer:
     return browser.post(WHERE, shown.fields | {"for": "3600", "calls": ""} | fields)
 
 
+def test_spaces_of_a_value_are_shown(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.wait("A1", replace(question({"path": "a  b", "n": 1}), definition=""))
+    style = logged_in.get("/static/page.css").text
+    [kept] = re.findall(r"^(.*) \{ white-space: pre-wrap; \}", style, re.MULTILINE)
+    assert kept.split(", ") == ["pre", "code", "dd"]
+    assert "<code>&#34;a  b&#34;</code>" in logged_in.get(WHERE).text
+    words = describe(logged_in).text
+    assert "<dd>&#34;a  b&#34;, exactly</dd>" in words
+    for page in (words, logged_in.get("/approval/A1").text):
+        assert not re.search(r"<(?:dd|code)>\s", page)  # of the page itself
+
+
 def test_a_rule_is_ticked_read_in_words_and_saved(
     logged_in: Browser, waiting: ScriptedGate
 ) -> None:
