@@ -8,6 +8,7 @@ import os
 import selectors
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import assert_never
@@ -16,14 +17,26 @@ from mcpwrap.cli.agents.clients import NO_FILES
 from mcpwrap.cli.common import root_handoff
 from mcpwrap.cli.common.root_handoff import AcceptRequest, ConfirmRequest, HandoffRequest
 from mcpwrap.cli.setup.init.guide import MCPWRAP, Guide, StepState
-from mcpwrap.cli.setup.init.person import PersonAccount, login_environ, started
+from mcpwrap.cli.setup.init.person import (
+    READ_BYTES,
+    PersonAccount,
+    expect_short,
+    has_ended,
+    login_environ,
+    output_of,
+    started,
+    too_slow,
+)
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 
 AGENTS = "agents"
 COMMAND = "mcpwrap wrap --all"
+_LIST = "mcpwrap clients"
 _REQUEST_S = 10.0  # for a request that `wrap` has begun to send
-_READ_BYTES = 65_536
+_LIST_S = 60.0  # for `clients`, which takes about one
+_WRAP_S = 300.0  # for `wrap` itself: without the time in which a person is asked
+_END_S = 5.0  # for `wrap` that has closed its output
 _NO_TERMINAL = "root reads new servers at a terminal, and there is none"
 _NOT_ACCEPTED = "root has not accepted the new servers; no agent's file was changed"
 
@@ -44,9 +57,9 @@ def agents(guide: Guide, who: PersonAccount) -> None:
 
 def _listed(guide: Guide, who: PersonAccount, environ: Mapping[str, str]) -> bool:
     """Print the agents' files; return whether nothing is left to wrap, which is then recorded."""
-    guide.show("mcpwrap clients")
+    guide.show(_LIST)
     with started(who, [MCPWRAP, "clients"], environ) as child:
-        text, _ = child.communicate()
+        text = output_of(child, _LIST, _LIST_S)
     lines = text.decode(errors="replace").splitlines()
     for line in lines:
         guide.say(f"   {line}")
@@ -64,7 +77,7 @@ class _WrapRun:
 
     def __init__(self, guide: Guide, who: PersonAccount) -> None:
         self._guide, self._who = guide, who
-        self._line = b""  # unfinished
+        self._line, self._printed_bytes = b"", 0  # the line is unfinished
         self._is_confirmed: bool | None = None  # None: it has not asked
         self._why_not_accepted = ""
 
@@ -79,7 +92,8 @@ class _WrapRun:
                 one = started(self._who, argv, variables, pass_fds=[its.fileno()])
                 child = stack.enter_context(one)
             self._serve(child, ours)
-            return child.wait()
+            has_ended(child, _END_S)
+        return child.returncode
 
     def outcome(self, status: int) -> tuple[StepState, str]:
         """Return the state of the step and the reason, for the status of `wrap`."""
@@ -96,15 +110,24 @@ class _WrapRun:
         return "done", f"agents read their files when they start: restart those that run{left}"
 
     def _serve(self, child: subprocess.Popen[bytes], ours: socket.socket) -> None:
-        """Print its output and reply to its requests, until it has ended."""
+        """Print its output and reply to its requests, until it has closed its output.
+
+        Raises:
+            McpwrapError: it takes too long, or prints too much.
+        """
         assert child.stdout is not None  # noqa: S101 - `started` makes it a pipe
         text_fd = child.stdout.fileno()
         os.set_blocking(text_fd, False)
+        left_s = _WRAP_S
         with selectors.DefaultSelector() as selector:
             selector.register(text_fd, selectors.EVENT_READ)
             selector.register(ours, selectors.EVENT_READ)
             while True:
-                ready = {key.fileobj for key, _ in selector.select()}
+                began = time.monotonic()
+                ready = {key.fileobj for key, _ in selector.select(left_s)}
+                left_s -= time.monotonic() - began
+                if not ready:
+                    raise too_slow(COMMAND, _WRAP_S)
                 # Before a request: it is about what was printed.
                 if self._is_at_end(text_fd):
                     return
@@ -120,7 +143,9 @@ class _WrapRun:
     def _is_at_end(self, text_fd: int) -> bool:
         """Print the lines that are there; return whether more can come."""
         with suppress(BlockingIOError):
-            while some := os.read(text_fd, _READ_BYTES):
+            while some := os.read(text_fd, READ_BYTES):
+                self._printed_bytes += len(some)
+                expect_short(COMMAND, self._printed_bytes)
                 *lines, self._line = (self._line + some).split(b"\n")
                 for line in lines:
                     self._guide.say(f"   {line.decode(errors='replace')}")

@@ -7,22 +7,25 @@ account of agents could answer them (ioctl_tty(2), TIOCSTI).
 import os
 import pwd
 import secrets
+import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.core.names import FIRST_UID, LAST_UID
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import McpwrapError, UsageError
 
 _WHERE = "mcpwrap init"
 _FIRST_PERSON_UID = 1000  # SYS_UID_MAX is 999: useradd(8), and `man 5 login.defs`
 _NOBODY_UID = 65534
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHELL_S = 10.0  # for start-up files of a shell; nvm takes about one
-_MAX_ENVIRON_BYTES = 2**20
+MAX_OUTPUT_BYTES = 2**20  # far more than a person reads; of the variables, half of ARG_MAX
+READ_BYTES = 65_536
 _END_S = 5.0
 
 
@@ -79,7 +82,7 @@ def login_environ(who: PersonAccount) -> dict[str, str]:
     """Return the variables of the person's shell: agents find their files and programs by them.
 
     nvm, mise and others set PATH in files that an interactive shell alone reads. Where the shell
-    does not print its variables in time, they are few and fixed.
+    does not print its variables in time, or prints too much, they are few and fixed.
     """
     plain = {
         "HOME": who.home,
@@ -93,10 +96,10 @@ def login_environ(who: PersonAccount) -> dict[str, str]:
     argv = [who.shell, "-i", "-l", "-c", f"echo; echo {mark}; exec /usr/bin/env -0"]
     try:
         with started(who, argv, plain, stderr=subprocess.DEVNULL) as child:
-            text, _ = child.communicate(timeout=_SHELL_S)
-    except (OSError, subprocess.SubprocessError):
+            text = output_of(child, who.shell, _SHELL_S)
+    except (OSError, McpwrapError):
         return plain
-    _, found, after = text[:_MAX_ENVIRON_BYTES].partition(f"\n{mark}\n".encode())
+    _, found, after = text.partition(f"\n{mark}\n".encode())
     if not found or child.returncode != 0:
         return plain
     return plain | dict(_variables(after)) | {"HOME": who.home}
@@ -120,7 +123,9 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program under the person's account; its output is a pipe. Ended with the block.
 
-    It is in a session of its own, so it has no terminal, and all of its session is ended.
+    It is in a session of its own, so it has no terminal. Its process group is ended with it: the
+    block does not reap it, as the group's number could be another's from then on. A daemon that
+    has left the group goes on.
     """
     is_root = os.geteuid() == 0
     child = subprocess.Popen(
@@ -143,13 +148,67 @@ def started(
         _end(child)
 
 
+def output_of(child: subprocess.Popen[bytes], command: str, within_s: float) -> bytes:
+    """Return all output of a program that was `started`, when it has ended.
+
+    Raises:
+        McpwrapError: it takes longer, or prints more than `MAX_OUTPUT_BYTES`.
+    """
+    assert child.stdout is not None  # noqa: S101 - `started` makes it a pipe
+    text_fd, text, until = child.stdout.fileno(), bytearray(), time.monotonic() + within_s
+    while _is_readable(text_fd, until):
+        if some := os.read(text_fd, READ_BYTES):
+            text += some
+            expect_short(command, len(text))
+        elif has_ended(child, until - time.monotonic()):
+            return bytes(text)
+        else:
+            break
+    raise too_slow(command, within_s)
+
+
+def expect_short(command: str, count: int) -> None:
+    """Refuse an output of so many bytes if it is too long.
+
+    Raises:
+        McpwrapError: it is longer than `MAX_OUTPUT_BYTES`.
+    """
+    if count > MAX_OUTPUT_BYTES:
+        raise _ended_early(command, f"it printed more than {MAX_OUTPUT_BYTES} bytes")
+
+
+def too_slow(command: str, within_s: float) -> McpwrapError:
+    """Return the error for a program that has not ended in time."""
+    return _ended_early(command, f"it had not ended after {within_s:g} s")
+
+
+def _ended_early(command: str, why: str) -> McpwrapError:
+    return McpwrapError(
+        f"was ended: {why}",
+        where=command,
+        fix="run it under that account, fix what it reports, and run `sudo mcpwrap init` again",
+        code="E-INIT-PROGRAM",
+    )
+
+
+def has_ended(child: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Wait for the end of a program, and do not reap it; return whether it has ended."""
+    pid_fd = os.pidfd_open(child.pid)
+    try:
+        return _is_readable(pid_fd, time.monotonic() + within_s)
+    finally:
+        os.close(pid_fd)
+
+
+def _is_readable(fd: int, until: float) -> bool:
+    return bool(select.select([fd], [], [], max(0.0, until - time.monotonic()))[0])
+
+
 def _end(child: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if child.poll() is not None:
-            break
         with suppress(ProcessLookupError):
             os.killpg(child.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(_END_S)
+        has_ended(child, _END_S)
+    child.wait()
     if child.stdout:
         child.stdout.close()

@@ -11,6 +11,7 @@ from mcpwrap.cli.agents.clients import NO_FILES
 from mcpwrap.cli.setup.init import agents_step, guide, person
 from mcpwrap.cli.setup.init.guide import Guide
 from mcpwrap.cli.setup.init.person import PersonAccount
+from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 
 SHA = "5f" * 32
@@ -163,6 +164,41 @@ def test_where_no_server_is_raw_wrap_is_not_started(
     assert not (Path(who.home) / "started").exists()
     taken(who, monkeypatch, body, listed=listed, raw=1)  # the twin
     assert (Path(who.home) / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("os.write(1, b'x' * (2**20 - 1) + b'\\n'); sys.exit(0)", ""),
+        ("os.write(1, b'x' * 2**20 + b'\\n'); sys.exit(0)", "more than 1048576 bytes"),
+        ("while True: os.write(1, b'x\\n' * 100)", "more than 1048576 bytes"),
+        ("import time; time.sleep(100)", "not ended after 3 s"),
+    ],
+)
+def test_a_wrap_that_prints_or_takes_too_much_is_ended(
+    who: PersonAccount, monkeypatch: pytest.MonkeyPatch, body: str, why: str
+) -> None:
+    monkeypatch.setattr(agents_step, "_WRAP_S", 3)
+    if not why:
+        assert taken(who, monkeypatch, body)[0] == "already"
+        return
+    with pytest.raises(McpwrapError, match=rf"{why}.*E-INIT-PROGRAM"):
+        taken(who, monkeypatch, body)
+
+
+def test_a_list_that_is_too_long_fails_the_step(
+    who: PersonAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(McpwrapError, match=r"mcpwrap clients: .*E-INIT-PROGRAM"):
+        taken(who, monkeypatch, "", listed="x" * 2**20)
+
+
+def test_a_wrap_that_goes_on_without_output_is_ended(
+    who: PersonAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents_step, "_END_S", 0.1)
+    body = "import time; os.close(1); os.close(2); time.sleep(100)"
+    assert taken(who, monkeypatch, body)[0] == "failed"
 
 
 @pytest.mark.parametrize("status", [130, 2])

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import select
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from mcpwrap.cli.setup.init import person
-from mcpwrap.cli.setup.init.person import PersonAccount, login_environ, person_of, started
-from mcpwrap.errors import UsageError
+from mcpwrap.cli.setup.init.person import (
+    MAX_OUTPUT_BYTES,
+    PersonAccount,
+    login_environ,
+    output_of,
+    person_of,
+    started,
+)
+from mcpwrap.errors import McpwrapError, UsageError
 
 
 @pytest.fixture
@@ -74,6 +82,7 @@ def test_variables_are_those_of_an_interactive_shell(me: PersonAccount) -> None:
         ("", ""),
         ("/bin/bash", "exec sleep 100"),
         ("/bin/bash", "exit 0"),
+        ("/bin/bash", "yes"),  # without an end
     ],
 )
 def test_without_a_shell_that_answers_they_are_few(
@@ -88,8 +97,45 @@ def test_without_a_shell_that_answers_they_are_few(
 def test_it_has_no_terminal_and_ends_with_the_block(me: PersonAccount) -> None:
     tried = "import os; os.open('/dev/tty', os.O_RDWR)"
     with started(me, ["/usr/bin/python3", "-c", tried], {}, stderr=subprocess.STDOUT) as child:
-        text, _ = child.communicate()
+        text = output_of(child, "python3", 60)
     assert b"No such device or address" in text
     with started(me, ["/bin/sleep", "100"], {}) as child:
         assert child.poll() is None
     assert child.poll() == -15
+
+
+@pytest.mark.parametrize(
+    ("line", "within_s", "why"),
+    [
+        (f"head -c {MAX_OUTPUT_BYTES} /dev/zero; exit 3", 60, ""),
+        (f"head -c {MAX_OUTPUT_BYTES + 1} /dev/zero", 60, "printed more than 1048576 bytes"),
+        ("exec yes", 60, "printed more than"),
+        ("exec sleep 100", 0.1, "had not ended after 0.1 s"),
+        ("exec sleep 100 >&- 2>&-", 0.1, "had not ended after 0.1 s"),
+    ],
+)
+def test_output_has_an_end_and_a_deadline(
+    me: PersonAccount, line: str, within_s: float, why: str
+) -> None:
+    with started(me, ["/bin/sh", "-c", line], {"PATH": "/usr/bin:/bin"}) as child:
+        if why:
+            with pytest.raises(McpwrapError, match=rf"{why}.*E-INIT-PROGRAM"):
+                output_of(child, "a program", within_s)
+        else:
+            assert len(output_of(child, "a program", within_s)) == MAX_OUTPUT_BYTES
+    assert why or child.returncode == 3
+
+
+@pytest.mark.parametrize("leader", ["exit 0", "exec sleep 100"])
+def test_what_it_leaves_behind_ends_with_the_block(me: PersonAccount, leader: str) -> None:
+    line = f"sh -c 'trap \"\" TERM; echo $$; exec sleep 100 2>&-' & {leader}"
+    with started(me, ["/bin/sh", "-c", line], {"PATH": "/usr/bin:/bin"}) as child:
+        assert child.stdout
+        pid_fd = os.pidfd_open(int(child.stdout.readline()))
+        assert select.select([pid_fd], [], [], 0)[0] == []
+        if leader == "exit 0":
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert select.select([pid_fd], [], [], 60)[0]
+    finally:
+        os.close(pid_fd)
