@@ -15,7 +15,7 @@ from mcpwrap.linux import tty
 
 MCPWRAP = "/usr/bin/mcpwrap"
 StepState = Literal["done", "already", "skipped", "failed"]
-_ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 _INTERRUPTED = {EXIT_INTERRUPTED, -signal.SIGINT}
 _COLOURS: dict[StepState, tty.Style] = {
     "done": "green", "already": "green", "skipped": "yellow", "failed": "red",
@@ -82,7 +82,7 @@ class Guide:
                 argv,
                 input=stdin,
                 stdout=2 if self._is_json else None,
-                env=_ENVIRON | ({"SUDO_USER": by} if by else {}),
+                env=ENVIRON | ({"SUDO_USER": by} if by else {}),
                 check=False,
             )
         if done.returncode in _INTERRUPTED:

@@ -2,11 +2,12 @@
 
 import subprocess
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from mcpwrap.cli.setup.init.guide import MCPWRAP, Guide
+from mcpwrap.cli.setup.init.guide import ENVIRON, MCPWRAP, Guide
 from mcpwrap.core.doctor import Check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
@@ -77,9 +78,15 @@ def doctor(guide: Guide) -> None:
     guide.show(command)
     guide.say("   each server is started and tried, which takes some seconds")
     done = subprocess.run(
-        [MCPWRAP, "doctor", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+        [MCPWRAP, "doctor", "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=ENVIRON,
+        check=False,
     )
-    checks = msgspec.json.decode(done.stdout or b"[]", type=list[Check])
+    checks: list[Check] = []
+    with suppress(msgspec.MsgspecError):
+        checks = msgspec.json.decode(done.stdout, type=list[Check])
     for check in checks:
         if check.state != "good":
             colour: tty.Style = "red" if check.state == "failed" else "yellow"

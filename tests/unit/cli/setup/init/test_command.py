@@ -257,20 +257,24 @@ def test_a_step_that_fails_does_not_end_the_run(
     [
         ([good("a", "b"), warned("c", "d", "e")], 0, "done", "1 good, 1 warning"),
         ([failed("c", "d", "e")], 1, "failed", "1 failed"),
-        (None, 2, "failed", "it gave no result"),
+        ("", 2, "failed", "it gave no result"),
+        ("Traceback", 2, "failed", "it gave no result"),
+        ("[{}]", 0, "failed", "it gave no result"),
     ],
 )
 def test_the_doctors_checks_are_counted(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    checks: list[Check] | None,
+    checks: list[Check] | str,
     status: int,
     state: str,
     why: str,
 ) -> None:
-    text = "" if checks is None else msgspec.json.encode(checks).decode()
+    text = checks if isinstance(checks, str) else msgspec.json.encode(checks).decode()
     program = tmp_path / "mcpwrap"
-    program.write_text(f"#!/bin/sh\necho '{text}' | tr -d '\\n'\nexit {status}\n")
+    printed = f"echo '{text}' | tr -d '\\n'"
+    program.write_text(f"#!/bin/sh\n[ -n \"$OF_CALLER\" ] || {printed}\nexit {status}\n")
+    monkeypatch.setenv("OF_CALLER", "x")
     program.chmod(0o755)
     monkeypatch.setattr(machine_steps, "MCPWRAP", str(program))
     monkeypatch.setattr(observer, "has_configuration", lambda: True)
