@@ -1,7 +1,8 @@
 """Step for agents' files: `mcpwrap wrap --all` under the person's account.
 
-Root opens no file of a person and parses no output of `wrap`: it prints it, escaped. `wrap` has no
-terminal; what it would ask there, and sudo, it requests over a socket (`root_handoff`).
+Root opens no file of a person and parses no output of `wrap`: it prints it, escaped and marked, so
+that it cannot pass for a line of `init`. `wrap` has no terminal; what it would ask there, and sudo,
+it requests over a socket (`root_handoff`).
 """
 
 import os
@@ -62,7 +63,7 @@ def _listed(guide: Guide, who: PersonAccount, environ: Mapping[str, str]) -> boo
         text = output_of(child, _LIST, _LIST_S)
     lines = text.decode(errors="replace").splitlines()
     for line in lines:
-        guide.say(f"   {line}")
+        guide.quote(line)
     if child.returncode != EXIT_OK:
         return False
     if lines == [NO_FILES]:
@@ -148,7 +149,7 @@ class _WrapRun:
                 expect_short(COMMAND, self._printed_bytes)
                 *lines, self._line = (self._line + some).split(b"\n")
                 for line in lines:
-                    self._guide.say(f"   {line.decode(errors='replace')}")
+                    self._guide.quote(line.decode(errors="replace"))
             return True
         return False
 

@@ -10,10 +10,12 @@ import msgspec
 
 from mcpwrap.cli.common import output
 from mcpwrap.cli.common.child_process import interrupts_left_to_child
+from mcpwrap.core.text.rows import rows
 from mcpwrap.errors import EXIT_INTERRUPTED
 from mcpwrap.linux import tty
 
 MCPWRAP = "/usr/bin/mcpwrap"
+_MARK = "   | "
 StepState = Literal["done", "already", "skipped", "failed"]
 ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 _INTERRUPTED = {EXIT_INTERRUPTED, -signal.SIGINT}
@@ -41,6 +43,14 @@ class Guide:
     def say(self, *parts: tty.Part) -> None:
         """Print one line."""
         (tty.warn if self._is_json else tty.say)(*parts)
+
+    def quote(self, untrusted: str) -> None:
+        """Print one line of a program of the person's, each row marked: it is not init's own."""
+        columns = tty.columns_of(2 if self._is_json else 1)
+        text = tty.harmless(untrusted)
+        found = [f"{_MARK}{text}"] if columns is None else rows(text, columns, _MARK)
+        for row in found:
+            self.say(row)
 
     def title(self, text: str) -> None:
         """Print the title of the next step."""

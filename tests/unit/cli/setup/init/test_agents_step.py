@@ -93,9 +93,9 @@ def test_what_both_confirm_is_done(
     accepted = (Path(who.home) / "accepted").read_text()
     assert accepted == repr(([SHA, "/p"], who.account, "{}"))
     shown = capfd.readouterr().out
-    assert "   a diff" in shown
+    assert "\n   | a diff" in shown
     assert "\x1b" not in shown
-    assert "   a proposal is accepted\n" in shown
+    assert "\n   | a proposal is accepted\n" in shown
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,30 @@ def test_where_no_server_is_raw_wrap_is_not_started(
     assert not (Path(who.home) / "started").exists()
     taken(who, monkeypatch, body, listed=listed, raw=1)  # the twin
     assert (Path(who.home) / "started").exists()
+
+
+@pytest.mark.parametrize("columns", [None, 40])
+def test_lines_of_the_person_cannot_pass_for_those_of_init(
+    who: PersonAccount,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    columns: int | None,
+) -> None:
+    monkeypatch.setattr(tty, "columns_of", lambda _: columns)
+    forged = f"{' ' * 33}{'$ sudo reboot':40}  done: all"
+    taken(who, monkeypatch, f"print({forged!r}); sys.exit(0)", listed=forged)
+    shown = capfd.readouterr().out.splitlines()
+    own = [line for line in shown if not line.startswith("   | ")]
+    assert own == [
+        "",
+        f"1. Agents of {who.account}, and the servers in their files",
+        "   $ mcpwrap clients",
+        "",
+        "   $ mcpwrap wrap --all",
+        "   already done: nothing else can be wrapped: the reasons are above",
+    ]
+    assert all(len(line) <= (columns or 200) for line in shown if line not in own)
+    assert "".join(shown).count("sudo reboot") == 2
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_the_doctors_checks_are_counted(
     text = checks if isinstance(checks, str) else msgspec.json.encode(checks).decode()
     program = tmp_path / "mcpwrap"
     printed = f"echo '{text}' | tr -d '\\n'"
-    program.write_text(f"#!/bin/sh\n[ -n \"$OF_CALLER\" ] || {printed}\nexit {status}\n")
+    program.write_text(f'#!/bin/sh\n[ -n "$OF_CALLER" ] || {printed}\nexit {status}\n')
     monkeypatch.setenv("OF_CALLER", "x")
     program.chmod(0o755)
     monkeypatch.setattr(machine_steps, "MCPWRAP", str(program))
