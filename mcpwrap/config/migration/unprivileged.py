@@ -6,8 +6,9 @@ references in its arguments.
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.parsed_file import ListedServer
@@ -53,19 +54,19 @@ def draft_remote(listed: ListedServer, launch: HttpTransport, context: EntryCont
             " use `mcpwrap wrap`, where root has installed mcpwrap",
             code="E-WRAP-RUN-LOGIN",
         )
+    own, bearer = keys.get("env_http_headers"), keys.get("bearer_token_env_var")
+    variables = {str(name): str(own[name]) for name in own} if isinstance(own, dict) else {}
+    taken = dict.fromkeys([*variables.values(), *([str(bearer)] if bearer else [])])
     options, env = ["--url", remote.url], dict[str, str]()
     for name, text in launch.headers.items():
         token = _BEARER.fullmatch(text) if name.lower() == "authorization" else None
-        variable = "BEARER_TOKEN" if token else f"HEADER_{_NO_VARIABLE.sub('_', name.upper())}"
+        variable = _free_variable(name, {*taken, *env}, is_bearer=token is not None)
         env[variable] = token["token"] if token else text
         options += _header_option(name, variable, is_bearer=token is not None)
-    own = keys.get("env_http_headers")
-    variables = {str(name): str(own[name]) for name in own} if isinstance(own, dict) else {}
     for name, variable in variables.items():
         options += _header_option(name, variable, is_bearer=False)
-    if bearer := keys.get("bearer_token_env_var"):
+    if bearer:
         options += _header_option("", str(bearer), is_bearer=True)
-    taken = dict.fromkeys([*variables.values(), *([str(bearer)] if bearer else [])])
     notes = ["its headers stay in the file, as variables: the server at the URL gets them"]
     return RunDraft(
         options=tuple(options),
@@ -73,6 +74,13 @@ def draft_remote(listed: ListedServer, launch: HttpTransport, context: EntryCont
         env=env,
         inherits=tuple(taken),
     )
+
+
+def _free_variable(header: str, taken: Collection[str], *, is_bearer: bool) -> str:
+    """Return a variable for the value of a header, with a number where another one has the name."""
+    name = "BEARER_TOKEN" if is_bearer else f"HEADER_{_NO_VARIABLE.sub('_', header.upper())}"
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def _header_option(name: str, variable: str, *, is_bearer: bool) -> tuple[str, str]:

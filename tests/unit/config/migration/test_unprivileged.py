@@ -292,6 +292,20 @@ URL = "https://x.example/mcp"
             {},
             ("VAR", "TOK"),
         ),
+        (  # names that differ, and are one as a variable
+            "cursor",
+            {"headers": {"A-B": "a", "A_B": "b"}},
+            "--header-from A-B=HEADER_A_B --header-from A_B=HEADER_A_B_2",
+            {"HEADER_A_B": "a", "HEADER_A_B_2": "b"},
+            (),
+        ),
+        (  # the person has a variable of that name
+            "codex",
+            {"http_headers": {"X-Key": "a"}, "env_http_headers": {"X-B": "HEADER_X_KEY"}},
+            "--header-from X-Key=HEADER_X_KEY_2 --header-from X-B=HEADER_X_KEY",
+            {"HEADER_X_KEY_2": "a"},
+            ("HEADER_X_KEY",),
+        ),
     ],
 )
 def test_a_url_becomes_a_program_that_gets_its_headers_as_variables(
