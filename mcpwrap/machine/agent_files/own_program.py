@@ -21,31 +21,36 @@ def own_path(argv0: str) -> str:
 
 
 def own_code(argv0: str) -> tuple[str, ...]:
-    """Return the paths of this program's code, and of its virtual environment, without links too.
+    """Return the paths of this program's code, without links too.
 
-    A server that could write there would not stay confined.
+    They are the program, its package, its interpreter with the standard library, and its virtual
+    environment. A server that could write there would not stay confined.
     """
-    found = [own_path(argv0), str(Path(mcpwrap.__file__).parent)]
+    libraries = [str(Path(path).parent) for path in (mcpwrap.__file__, os.__file__)]
+    found = [own_path(argv0), *libraries, sys.executable]
     if sys.prefix != sys.base_prefix:
         found.append(sys.prefix)
     return tuple(dict.fromkeys([*found, *map(os.path.realpath, found)]))
 
 
 def expect_lasting(argv0: str, uid: int) -> str:
-    """Return that path if an agent can use it from now on, and no other account can change it.
+    """Return that path if an agent can use it from now on.
 
     Raises:
-        UsageError: it is not an installed program, or another account can change it.
+        UsageError: it is not an installed program, or another account can change a path of
+            `own_code`. What is in the folders is not examined.
     """
-    path = own_path(argv0)
-    found = Ownership(own_uid=uid).walk(path)
-    if isinstance(found, OwnershipFlaw):
-        raise _refusal(
-            f"{found.path} {found.problem}, so another account could change what your agents"
-            " start; nothing was changed",
-            "install mcpwrap in a folder that only you or root can write to",
-            "E-WRAP-OWN-PROGRAM-WRITABLE",
-        )
+    path, ownership = own_path(argv0), Ownership(own_uid=uid)
+    for one in own_code(argv0):
+        if isinstance(flaw := ownership.walk(one), OwnershipFlaw):
+            raise _refusal(
+                f"{flaw.path} {flaw.problem}, so another account could change what your agents"
+                " start; nothing was changed",
+                "install mcpwrap, and the Python that runs it, in folders that only you or root"
+                " can write to",
+                "E-WRAP-OWN-PROGRAM-WRITABLE",
+            )
+    found = ownership.walk(path)
     is_program = isinstance(found, ResolvedPath) and found.is_file and os.access(path, os.X_OK)
     if not is_program or Path(path).name != PROGRAM or _CACHES & set(path.split("/")):
         raise _refusal(

@@ -1,10 +1,12 @@
 """Path of the mcpwrap that runs: one that agents can start from now on, and no other can change."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+import mcpwrap
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.agent_files import own_program
 
@@ -46,10 +48,38 @@ def test_a_program_that_will_not_stay_is_refused(
         own_program.expect_lasting(str(file), os.geteuid())
 
 
-@pytest.mark.parametrize("place", ["", "bin", "bin/mcpwrap"])
-def test_a_program_that_another_account_can_change_is_refused(tmp_path: Path, place: str) -> None:
-    file = made(tmp_path / "venv")
-    (tmp_path / "venv" / place).chmod(0o777)
+@pytest.mark.parametrize(
+    ("place", "is_refused"),
+    [
+        ("bin", True),
+        ("bin/mcpwrap", True),
+        ("env", True),
+        ("env/bin/python", True),
+        ("base/bin/python3", True),  # to which that one is a link
+        ("env/lib", True),  # with the folder of the package
+        ("env/lib/mcpwrap", True),
+        ("base/lib", True),  # the standard library
+        ("base/share", False),  # not used
+        ("env/lib/mcpwrap/data", False),  # what is in a folder is not examined
+    ],
+)
+def test_code_that_another_account_can_change_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, is_refused: bool
+) -> None:
+    file = made(tmp_path)
+    for folder in ("env/bin", "env/lib/mcpwrap/data", "base/bin", "base/lib", "base/share"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "base/bin/python3").touch()
+    (tmp_path / "env/bin/python").symlink_to(tmp_path / "base/bin/python3")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "env"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "env/bin/python"))
+    monkeypatch.setattr(mcpwrap, "__file__", str(tmp_path / "env/lib/mcpwrap/__init__.py"))
+    monkeypatch.setattr(os, "__file__", str(tmp_path / "base/lib/os.py"))
+    assert own_program.expect_lasting(str(file), os.geteuid()) == str(file)
+    (tmp_path / place).chmod(0o777)
+    if not is_refused:
+        assert own_program.expect_lasting(str(file), os.geteuid()) == str(file)
+        return
     with pytest.raises(UsageError, match=r"has mode 0777: every account can write to it, so .*"):
         own_program.expect_lasting(str(file), os.geteuid())
 
