@@ -4,9 +4,11 @@ An agent chooses the name of its client, so the gate keeps those of each account
 agent of one account changes nothing for another.
 """
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -37,11 +39,28 @@ class ClientFormsFile:
         """
         if not self.known.take(client, answer, round(time.time())):
             return
-        others = ClientForms([*read(self._path), *self.known.records()])  # of runs beside this one
         try:
-            rule_files.replace(self._path, client_forms.encode(others.records()), is_synced=False)
+            with _locked(self._path.parent):  # of a user's runs: they have one file
+                others = ClientForms([*read(self._path), *self.known.records()])
+                content = client_forms.encode(others.records())
+                rule_files.replace(self._path, content, is_synced=False)
         except OSError as error:  # the client is measured again
             log_line(f"{self._path}: cannot be written: {error.strerror}")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder (flock(2)).
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder_fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder_fd)
 
 
 def gate_path(uid: int) -> Path:

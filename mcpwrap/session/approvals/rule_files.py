@@ -46,6 +46,8 @@ def write(rule: ApprovalRule, folder: Path | None = None, *, is_new: bool) -> No
 def replace(path: Path, content: bytes, *, is_synced: bool) -> None:
     """Write a file as a whole, readable for its owner; synced, it is on the disk on return.
 
+    One process at a time writes a file: several ones that share it hold a lock.
+
     Raises:
         OSError: it cannot be written, and the file is as before.
     """

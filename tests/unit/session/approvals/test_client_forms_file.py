@@ -1,5 +1,8 @@
 """Files of clients that were asked by elicitation."""
 
+import fcntl
+import multiprocessing
+import os
 import time
 from pathlib import Path
 
@@ -37,3 +40,26 @@ def test_where_nothing_can_be_written_it_is_known_until_the_end(
     assert forms.known.may_draw(DRAWS, time.time())  # the twin
     assert f"{path}: cannot be written: No such file or directory" in capsys.readouterr().err
     assert read(path) == []
+
+
+def learn(path: Path, name: str) -> None:
+    """Learn about ten clients, as one run does."""
+    forms = ClientFormsFile(path)
+    for number in range(10):
+        forms.take(ClientIdentity(f"{name}-{number}", "1"), FormAnswer.APPROVED)
+
+
+def test_runs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "forms"
+    folder_fd = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder_fd, fcntl.LOCK_EX)  # so that they begin at once
+    fork = multiprocessing.get_context("fork")
+    runs = [fork.Process(target=learn, args=(path, str(number))) for number in range(4)]
+    for run in runs:
+        run.start()
+    fcntl.flock(folder_fd, fcntl.LOCK_UN)
+    os.close(folder_fd)
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0] * 4
+    assert len(read(path)) == 40
