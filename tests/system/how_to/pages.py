@@ -64,7 +64,7 @@ def anew(machine: Machine) -> None:
 def a_remote_server(world: Connected) -> Iterator[None]:
     """Have a server answer on the internet, to requests with the token of the page."""
     host, port = internet_map.EXAMPLE_MCP, str(internet_map.MCP_PORT)
-    with _answers(world, [*remote.SDK_SERVER, port, host, REMOTE_TOKEN], REMOTE):
+    with _answers(world, [*remote.SDK_SERVER, port, host, REMOTE_TOKEN, "{}"], REMOTE):
         yield
 
 

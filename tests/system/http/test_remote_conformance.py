@@ -53,7 +53,7 @@ STAGE = suite_machine
 
 def start_here(machine: Machine) -> None:
     """Start the same server without a token, where the suite can reach it directly."""
-    argv = [*remote.SDK_SERVER, "18001", internet_map.MCP, ""]
+    argv = [*remote.SDK_SERVER, "18001", internet_map.MCP, "", "{}"]
     run = f"systemd-run --quiet --unit=here --uid=nobody --setenv=PYTHONPATH={BED_AT}"
     machine.as_root(f"{run} {shlex.join(argv)}")
     remote.await_answer(machine, DIRECT)
