@@ -248,7 +248,7 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
         request = ask(session, "DELETE FROM of_commands -- \x1b[31m\u202eall")
         view.until(r"-- \u001b[31m\u202eall", "keys answer this", "+ query: ")
         view.press("d")
-        view.until("The reason, for the agent")
+        view.until("Reason for the agent", "not the place of a password")
         view.type("not today")
         view.press("Enter")
         assert "not today" in json.dumps(session.answer_to(request))
@@ -280,10 +280,10 @@ def test_in_the_view_the_agents_own_account_types_its_password(machine: Machine)
     view = View(machine, "alice")
     with opened(machine) as session:
         request = ask(session, DELETE.format(11))
+        view.until(DELETE.format(11), "keys answer this")
+        view.press("a")
+        view.until("Password of alice for approvals")
         for typed, then in (("correct mule", "wrong password"), (PASSWORD, "nothing waits")):
-            view.until(DELETE.format(11), "keys answer this")
-            view.press("a")
-            view.until("Approval password of alice")
             view.type(typed)
             assert typed not in view.text()
             view.press("Enter")
@@ -339,7 +339,7 @@ def test_in_the_view_many_calls_are_one_row_and_answered_one_by_one_or_all_at_on
         view.press("End")  # the last of them can be read
         view.until(insert.format(24), "keys answer this")
         view.press("A")
-        view.until("Approve all 24", "The reason, for the audit")
+        view.until("Approve all 24", "Enter approves them")
         view.press("Enter")
         assert [told(session, one) for one in asked_all] == [DONE] * 24
         view.until("nothing waits", "24 approved")

@@ -172,6 +172,12 @@ class ScriptedGate:
             for connection in self._watchers:
                 self._list(connection)
 
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Reply to nothing meanwhile."""
+        with self._lock:
+            yield
+
     def hang_up(self) -> None:
         """End, as a gate that is stopped."""
         self._listener.close()

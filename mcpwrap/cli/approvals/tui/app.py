@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
-from mcpwrap.cli.approvals import answer, list_pending, rules
+from mcpwrap.cli.approvals import list_pending, rules
 from mcpwrap.cli.approvals.text import pause
 from mcpwrap.cli.approvals.tui import dialogs
 from mcpwrap.cli.approvals.tui.question_pane import (
@@ -280,10 +280,8 @@ class ApprovalsView(App[None]):
     @work
     async def _answer_all(self, shown: DisplayedGroup, verdict: Verdict) -> None:
         try:
-            decides = await dialogs.decided_all(self, shown, verdict)
-            if decides is not None:
-                self._is_sending = True
-                said = await asyncio.to_thread(self._send_all, decides)
+            said = await dialogs.answered_all(self, shown, verdict, self._send_all)
+            if said is not None:
                 self.notify(one_line(said), markup=False)
         except McpwrapError as error:
             self._complain(error)
@@ -292,6 +290,7 @@ class ApprovalsView(App[None]):
             self._look()
 
     def _send_all(self, decides: list[DecideRequest]) -> str:
+        self._is_sending = True
         total, outcomes = len(decides), list[str]()
 
         def tell(_: DecideRequest, outcome: str) -> None:
@@ -306,9 +305,8 @@ class ApprovalsView(App[None]):
     @work
     async def _answer(self, shown: DisplayedQuestion, verdict: Verdict, scope: Scope) -> None:
         try:
-            decide = await dialogs.decided(self, shown, verdict, scope)
-            if decide is not None:
-                said = await asyncio.to_thread(answer.send_decision, decide)
+            said = await dialogs.answered(self, shown, verdict, scope)
+            if said is not None:
                 self.notify(one_line(said), markup=False)
         except McpwrapError as error:
             self._complain(error)

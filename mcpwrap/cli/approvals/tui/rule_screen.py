@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual import work
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
@@ -14,7 +15,6 @@ from mcpwrap.cli.approvals import save_rule
 from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import cell
 from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
-from mcpwrap.core.approval import approval_rule
 from mcpwrap.core.approval.approval_rule import (
     ANY,
     MAX_TIMES,
@@ -95,7 +95,16 @@ class RuleScreen(ModalScreen[RuleRequest | None]):
         except UsageError as error:
             self._problem.update(Text(one_line(error.named_problem), "bold red"))
             return
-        self.dismiss(wanted)
+        self._problem.update(Text(""))
+        self._show_words(wanted)
+
+    @work(exclusive=True)
+    async def _show_words(self, wanted: RuleRequest) -> None:
+        """Return the rule after Enter; Escape goes back to what was set here."""
+        words = save_rule.words(wanted, self._shown.pending, self._shown.seen)
+        hint = "Enter approves this call and saves the rule, Escape goes back."
+        if await self.app.push_screen_wait(WordsScreen(words, hint)):
+            self.dismiss(wanted)
 
     def _request(self) -> RuleRequest:
         ticked = [
@@ -135,43 +144,36 @@ def _argument(
 
 
 class WordsScreen(ModalScreen[bool]):
-    """Rule in words, which Enter saves; Escape returns False."""
+    """Words that Enter confirms; Escape returns False."""
 
     CSS = """
     WordsScreen { align: center middle; }
     WordsScreen > VerticalScroll {
-        width: 90%; max-width: 100; height: 80%; border: round $accent; padding: 1 2;
+        width: 90%; max-width: 100; height: auto; max-height: 80%;
+        border: round $accent; padding: 1 2;
     }
+    WordsScreen Vertical, WordsScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "save", "Save"),
+        Binding("enter", "confirm", "Confirm"),
         Binding("escape", "give_up", "Cancel"),
     ]
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], hint: str) -> None:
         super().__init__()
         self._lines = lines
+        self._hint = hint
 
     def compose(self) -> ComposeResult:
         """Return the widgets of the dialogue."""
         with VerticalScroll(can_focus=True), Vertical():
             yield Static(Text("\n".join(self._lines)))
-            yield Static(Text("\nEnter approves this call and saves the rule, Escape goes back."))
+            yield Static(Text(f"\n{self._hint}"))
 
-    def action_save(self) -> None:
+    def action_confirm(self) -> None:
         """Return True."""
         self.dismiss(True)  # noqa: FBT003
 
     def action_give_up(self) -> None:
         """Return False."""
         self.dismiss(False)  # noqa: FBT003
-
-
-async def wanted_rule(app: App[None], shown: DisplayedQuestion) -> str | None:
-    """Ask for a rule, and show it in words; return it as it is sent, or None after Escape."""
-    wanted = await app.push_screen_wait(RuleScreen(shown))
-    if wanted is None:
-        return None
-    words = save_rule.words(wanted, shown.pending, shown.seen)
-    is_saved = await app.push_screen_wait(WordsScreen(words))
-    return approval_rule.encoded(wanted) if is_saved else None

@@ -37,6 +37,10 @@ class Driver:
         return str(self.app.screen_stack[0].query_one("#state", Static).render())
 
     @property
+    def dialog(self) -> str:
+        return "\n".join(str(one.render()) for one in self.app.screen.query(Static))
+
+    @property
     def said(self) -> list[str]:
         return [one.message for one in self.app._notifications]
 

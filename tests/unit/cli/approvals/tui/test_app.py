@@ -1,9 +1,12 @@
 """Terminal view of approvals, driven by keys, with a scripted gate."""
 
-import pytest
-from textual.widgets import Input, Static
+import os
 
-from mcpwrap.cli.approvals.text import ON
+import pytest
+from textual.containers import Vertical
+from textual.widgets import Input
+
+from mcpwrap.cli.approvals.text import ON, agent
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.pins.pin_question import held_changes
 from mcpwrap.core.pins.pins_report import PinsReport
@@ -23,6 +26,7 @@ from tests.unit.core.pins.pin_book import PinBook, tool_definition
 
 DELETE = question(query="DELETE FROM t")
 DROP = question(query="DROP TABLE t")
+ME = agent(os.getuid())
 
 
 def test_a_question_appears_without_a_key_and_is_approved_by_one(gate: ScriptedGate) -> None:
@@ -73,29 +77,82 @@ def test_each_key_has_its_answer(
     assert (one.verdict, one.scope, one.times, one.reason) == (verdict, scope, times, reason)
 
 
-def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) -> None:
+@pytest.mark.parametrize("key", ["a", "m", "s"])
+def test_an_approval_asks_for_the_password_alone(gate: ScriptedGate, key: str) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE, may="proof")
+        await view.answerable("DELETE")
+        await view.press(key)
+        await view.until(lambda: view.app.screen.query(Input))
+        assert view.app.screen.query_one(Input).password
+        assert box_title(view) == f"Password of {ME} for approvals"
+        await view.press(*"pw", "enter")
+        await view.until(lambda: view.said == ["approved"])
+
+    drive(story)
+    assert [(one.proof, one.password, one.reason) for one in gate.decided] == [
+        (Proof.PASSWORD, b"pw", b"")
+    ]
+
+
+def test_the_box_of_a_reason_is_not_that_of_a_password(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE, may="proof")
+        await view.answerable("DELETE")
+        await view.press("d")
+        await view.until(lambda: view.app.screen.query(Input))
+        assert box_title(view) == "Reason for the agent"
+        assert "The agent gets this text, which is not hidden" in view.dialog
+        reason = view.app.screen
+        await view.press(*"no", "enter")
+        await view.until(lambda: view.app.screen is not reason and view.app.screen.query(Input))
+        assert box_title(view) == f"Password of {ME} for approvals"
+        await view.press("enter")  # by polkit
+        await view.until(lambda: gate.decided)
+
+    drive(story)
+    assert [(one.proof, one.reason) for one in gate.decided] == [(Proof.POLKIT, b"no")]
+
+
+def test_a_wrong_password_is_typed_again_in_the_same_box(gate: ScriptedGate) -> None:
     gate.answer = RefusedReply(code="proof", why="wrong password")
 
     async def story(view: Driver) -> None:
         gate.put("7f3a", DELETE, may="proof")
         await view.answerable("DELETE")
-        for typed in ("secret 12", ""):
-            await view.press("a")
-            await view.until(lambda: view.app.screen.query(Input))
-            assert view.app.screen.query_one(Input).password
-            await view.press(*("space" if char == " " else char for char in typed), "enter")
-            await view.until(lambda: len(view.said) == len(gate.decided) > 0)
         await view.press("a")
         await view.until(lambda: view.app.screen.query(Input))
-        await view.press("escape")
-        await view.until(lambda: not view.app.screen.query(Input))
-        assert view.said[0].startswith("wrong password [E-APPROVAL-PROOF]\n")
+        box = view.app.screen
+        await view.press(*"raxq", "enter")
+        await view.until(lambda: "wrong password [E-APPROVAL-PROOF]" in view.dialog)
+        gate.answer = DoneReply(text="approved")
+        await view.press(*"rxdq", "enter")  # none of them is a key of the view
+        await view.until(lambda: view.said == ["approved"])
+        assert box not in view.app.screen_stack
 
     drive(story)
-    assert [(one.proof, one.password) for one in gate.decided] == [
-        (Proof.PASSWORD, b"secret 12"),
-        (Proof.POLKIT, b""),
-    ]
+    assert [one.password for one in gate.decided] == [b"raxq", b"rxdq"]
+
+
+def test_what_is_typed_while_a_password_is_checked_decides_nothing(gate: ScriptedGate) -> None:
+    gate.answer = RefusedReply(code="busy", why="too many attempts")
+
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE, may="proof")
+        await view.answerable("DELETE")
+        await view.press("a")
+        await view.until(lambda: view.app.screen.query(Input))
+        box = view.app.screen
+        with gate.busy():
+            await view.press(*"pw", "enter")
+            await view.press(*"da", "enter", "escape")
+            assert view.app.screen is box
+        await view.until(lambda: "too many attempts" in view.dialog)
+        await view.press("escape")  # the twin: now it leaves
+        await view.until(lambda: view.app.screen is not box)
+
+    drive(story)
+    assert [one.password for one in gate.decided] == [b"pw"]
 
 
 def test_arguments_are_before_the_details_for_a_low_terminal(gate: ScriptedGate) -> None:
@@ -212,7 +269,7 @@ def test_held_definitions_are_accepted_and_rejected_by_keys(gate: ScriptedGate) 
         await view.until(lambda: len(gate.decided) == 1)
         await view.press("d")
         await view.until(lambda: view.app.screen.query(Input))
-        assert "Reject  github: definitions: 1 new (9c1d)" in screen_text(view)
+        assert "Reject  github: definitions: 1 new (9c1d)" in view.dialog
         await view.press(*"no", "enter")
         await view.until(lambda: len(gate.decided) == 2)
 
@@ -249,5 +306,10 @@ def held_report() -> PinsReport:
     return PinsReport(server="github", mode="strict", held=book.held.held, changes=changes)
 
 
-def screen_text(view: Driver) -> str:
-    return "\n".join(str(one.render()) for one in view.app.screen.query(Static))
+def box_title(view: Driver) -> str:
+    """Return the title that the box of the dialog shows in its border."""
+    box = view.app.screen.query_one(Vertical)
+    border = "heavy" if view.app.screen.query_one(Input).password else "round"
+    assert box.styles.border_top[0] == border
+    assert box.region.width < view.app.size.width
+    return str(box.border_title)

@@ -2,6 +2,7 @@
 
 from textual.widgets import Input
 
+from mcpwrap.cli.approvals.tui.rule_screen import WordsScreen
 from mcpwrap.core.wire.approval_socket import Channel, DoneReply, Proof, RefusedReply, Verdict
 from tests.unit.cli.approvals.tui.driver import Driver, drive
 from tests.unit.cli.scripted_gate import ScriptedGate, question
@@ -30,8 +31,14 @@ def test_many_of_one_kind_are_one_row_and_one_answer_to_those_on_the_screen(
             assert f"{number + 1} of 25: a{number:02}" in view.page
             assert f'path: "/notes/{number}.md"' in view.page
         await view.press("a")  # the key of one call
-        await view.press("A")
-        await view.until(lambda: view.app.screen.query(Input))
+        for leave in ("escape", "enter"):
+            assert gate.decided == []
+            await view.until(lambda: len(view.app.screen_stack) == 1)
+            await view.press("A")
+            await view.until(lambda: isinstance(view.app.screen, WordsScreen))
+            await view.until(lambda: "Approve all 25" in view.dialog)
+            if leave == "escape":
+                await view.press(leave)
         gate.put("late", question(path="/notes/late.md"))
         await view.press("enter")
         await view.until(lambda: view.said == ["25 approved"])
@@ -65,6 +72,28 @@ def test_one_of_them_is_answered_by_itself(gate: ScriptedGate) -> None:
     assert [one.id for one in gate.decided] == ["a01"]
 
 
+def test_an_approval_of_all_asks_for_the_password_alone(gate: ScriptedGate) -> None:
+    put_all(gate, "proof")
+    gate.answer = RefusedReply(code="proof", why="wrong password")
+
+    async def story(view: Driver) -> None:
+        await group_is_ready(view)
+        await view.press("A")
+        await view.until(lambda: view.app.screen.query(Input))
+        assert view.app.screen.query_one(Input).password
+        await view.press("enter")
+        await view.until(lambda: "the password is empty" in view.dialog)
+        await view.press(*"mule", "enter")
+        await view.until(lambda: "wrong password" in view.dialog)
+        gate.answer = DoneReply(text="approved")
+        await view.press(*"horse", "enter")
+        await view.until(lambda: view.said == ["25 approved"])
+
+    drive(story)
+    assert [one.password for one in gate.decided] == [b"mule", *[b"horse"] * COUNT]
+    assert {one.reason for one in gate.decided} == {b""}
+
+
 def test_one_password_is_for_all(gate: ScriptedGate) -> None:
     put_all(gate, "proof")
 
@@ -89,7 +118,7 @@ def test_a_refusal_of_all_is_told(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         await group_is_ready(view)
         await view.press("A")
-        await view.until(lambda: view.app.screen.query(Input))
+        await view.until(lambda: isinstance(view.app.screen, WordsScreen))
         await view.press("enter")
         await view.until(lambda: view.said)
         assert "too many attempts" in view.said[0]

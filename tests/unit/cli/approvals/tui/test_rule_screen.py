@@ -4,10 +4,11 @@ import msgspec
 from msgspec.structs import replace
 from textual.widgets import Button, Checkbox, Input, Static
 
+from mcpwrap.cli.approvals.tui.dialogs import PasswordScreen
 from mcpwrap.cli.approvals.tui.rule_screen import RuleScreen, WordsScreen
 from mcpwrap.core.approval.approval_rule import RuleRequest, TickedArgument, decoded
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.wire.approval_socket import Scope, Verdict
+from mcpwrap.core.wire.approval_socket import DoneReply, RefusedReply, Scope, Verdict
 from tests.unit.cli.approvals.tui.driver import Driver, drive
 from tests.unit.cli.scripted_gate import ScriptedGate, question
 
@@ -63,6 +64,27 @@ def test_the_box_of_an_argument_ticks_it_whatever_its_name(gate: ScriptedGate) -
     assert decoded(gate.decided[0].rule).ticked == (TickedArgument("path=*"),)
 
 
+def test_a_wrong_password_keeps_the_rule(gate: ScriptedGate) -> None:
+    gate.answer = RefusedReply(code="proof", why="wrong password")
+
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", CALL, may_save="proof")
+        screen = await opened(view)
+        screen.query_one(Button).press()
+        await view.until(lambda: isinstance(view.app.screen, WordsScreen))
+        await view.press("enter")
+        await view.until(lambda: isinstance(view.app.screen, PasswordScreen))
+        await view.press(*"mule", "enter")
+        await view.until(lambda: "wrong password" in view.dialog)
+        gate.answer = DoneReply(text="approved")
+        await view.press(*"horse", "enter")
+        await view.until(lambda: view.said == ["approved"])
+
+    drive(story)
+    assert [one.password for one in gate.decided] == [b"mule", b"horse"]
+    assert len({one.rule for one in gate.decided}) == 1
+
+
 def test_what_cannot_be_saved_says_why_and_escape_decides_nothing(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.put("7f3a", CALL)
@@ -76,11 +98,13 @@ def test_what_cannot_be_saved_says_why_and_escape_decides_nothing(gate: Scripted
             await view.until(lambda: "E-APPROVAL-BOUND" in str(screen._problem.render()))
             assert view.app.screen is screen
             inputs[field].value = before
+        inputs[3].value = "20"
         await view.press("enter")
         await view.until(lambda: isinstance(view.app.screen, WordsScreen))
         await view.press("escape")
-        await view.until(lambda: len(view.app.screen_stack) == 1)
-        await opened(view)
+        await view.until(lambda: view.app.screen is screen)
+        assert [one.value for one in screen.query(Input)] == ["*", "/notes/*", "8h", "20"]
+        assert str(screen._problem.render()) == ""
         await view.press("escape")
         await view.until(lambda: len(view.app.screen_stack) == 1)
 
