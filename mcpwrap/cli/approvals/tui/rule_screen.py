@@ -33,6 +33,17 @@ _HINT = (
 )
 
 
+class TickBox(Checkbox):
+    """Checkbox that shows without colour whether it is ticked."""
+
+    BUTTON_INNER = " "
+
+    def watch_value(self) -> None:
+        """Write the tick, or delete it."""
+        self.BUTTON_INNER = "X" if self.value else " "
+        super().watch_value()
+
+
 class RuleScreen(ModalScreen[RuleRequest | None]):
     """Dialogue in which arguments are ticked and bounds are given; Escape returns None."""
 
@@ -53,12 +64,12 @@ class RuleScreen(ModalScreen[RuleRequest | None]):
         fixed = FixedArguments(pending.deciding, pending.exact)
         self._offer = rule_offer.offered(shown.seen.question, fixed)
         self._boxes = [
-            Checkbox(Text(cell(one.name)), disabled=bool(one.why_fixed)) for one in self._offer
+            TickBox(Text(cell(one.name)), disabled=bool(one.why_fixed)) for one in self._offer
         ]
         self._globs = [Input(one.glob, disabled=bool(one.why_fixed)) for one in self._offer]
-        self._span = Input("8h", placeholder="30m, 8h, 30d; empty: no time")
-        self._times = Input("", placeholder="a number of calls; empty: any")
-        self._session = Checkbox("in this session only")
+        self._span = Input("8h")
+        self._times = Input("")
+        self._session = TickBox("in this session only")
         self._problem = Static(Text(""))
 
     def compose(self) -> ComposeResult:
@@ -69,9 +80,11 @@ class RuleScreen(ModalScreen[RuleRequest | None]):
             yield self._problem
             for one, box, glob in zip(self._offer, self._boxes, self._globs, strict=True):
                 yield from _argument(one, box, glob)
-            yield Static(Text("In force for"))
+            yield Static(
+                Text("In force for, such as 30m, 8h or 30d; empty: as long as the other bounds")
+            )
             yield self._span
-            yield Static(Text("Times"))
+            yield Static(Text("Further calls, a number; empty: any number"))
             yield self._times
             yield self._session
             yield Button("Show the rule")

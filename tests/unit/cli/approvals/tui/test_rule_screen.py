@@ -64,6 +64,22 @@ def test_the_box_of_an_argument_ticks_it_whatever_its_name(gate: ScriptedGate) -
     assert decoded(gate.decided[0].rule).ticked == (TickedArgument("path=*"),)
 
 
+def test_ticked_and_unticked_boxes_differ_without_colour(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", CALL)
+        screen = await opened(view)
+        ticked, other = list(screen.query(Checkbox))[:2]
+        ticked.focus()
+        await view.press("space")
+        assert ["X" in str(one.render()) for one in (ticked, other)] == [True, False]
+        await view.press("space")
+        assert "X" not in str(ticked.render())
+        for told in ("such as 30m, 8h or 30d", "Further calls, a number"):
+            assert told in view.dialog
+
+    drive(story)
+
+
 def test_a_wrong_password_keeps_the_rule(gate: ScriptedGate) -> None:
     gate.answer = RefusedReply(code="proof", why="wrong password")
 
