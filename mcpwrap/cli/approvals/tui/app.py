@@ -35,7 +35,8 @@ from mcpwrap.gate_client.user_approvals import AnyApprovals, connect
 
 _PAUSE_S = 0.7  # shorter than reading a question takes, longer than a second keystroke
 _AGAIN_S = 1.0
-_COLUMNS = list_pending.COLUMNS
+# What a person needs to answer comes first: 80 characters do not hold all of it.
+_COLUMNS = ["ID", "EXPIRES", "YOU", "AGENT", "SERVER", "TOOL", "RULE", "AGE", "ASKED"]
 Row = Pending | QuestionGroup
 
 
@@ -48,15 +49,15 @@ class ApprovalsView(App[None]):
     #question { height: 1fr; border: round $primary; scrollbar-gutter: stable; }
     """
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "answer('approve', 'once')", "Approve once"),
-        Binding("m", "answer('approve', 'minutes')", "Same for 10 min"),
-        Binding("s", "answer('approve', 'session')", "Same this session"),
-        Binding("r", "answer('approve', 'rule')", "Always, as a rule"),
+    BINDINGS: ClassVar[list[BindingType]] = [  # their labels fit 80 characters
+        Binding("a", "answer('approve', 'once')", "Approve"),
         Binding("d", "answer('deny', 'once')", "Deny"),
-        Binding("x", "answer('deny-and-stop', 'once')", "Deny, stop server"),
-        Binding("A", "answer_all('approve')", "Approve all shown", key_display="A"),
-        Binding("D", "answer_all('deny')", "Deny all shown", key_display="D"),
+        Binding("r", "answer('approve', 'rule')", "Always"),
+        Binding("m", "answer('approve', 'minutes')", "10 min"),
+        Binding("s", "answer('approve', 'session')", "Session"),
+        Binding("x", "answer('deny-and-stop', 'once')", "Deny+stop"),
+        Binding("A", "answer_all('approve')", "Approve all", key_display="A"),
+        Binding("D", "answer_all('deny')", "Deny all", key_display="D"),
         Binding("a", "decide('approve')", "Accept"),
         Binding("d", "decide('deny')", "Reject"),
         Binding("p", "read", "Read"),
@@ -85,7 +86,7 @@ class ApprovalsView(App[None]):
         yield Static(id="state")
         yield DataTable[Text](id="list", cursor_type="row")
         yield self._pane
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         """Fill the columns, and start to follow the gate."""
@@ -222,6 +223,8 @@ class ApprovalsView(App[None]):
 
         A request is answered by other keys than a question on definitions.
         """
+        if action == "read":
+            return not self._pane.has_focus  # there Escape has its place in the footer
         if action == "answer_all":
             return self._pane.is_group and (self._pane.answerable_group is not None or None)
         if action not in {"answer", "decide"}:
@@ -326,10 +329,11 @@ def rows_of(pending: Sequence[Pending], opened: Collection[str]) -> dict[str, Ro
 
 
 def _texts(one: Row, now: float) -> list[Text]:
+    first, style = (one.first, "bold") if isinstance(one, QuestionGroup) else (one, "")
+    cell_by_name = dict(zip(list_pending.COLUMNS, list_pending.cells(first, now), strict=True))
     if isinstance(one, QuestionGroup):
-        cells = list_pending.cells(one.first, now)
-        return [Text(text, "bold") for text in (f"{len(one.pending)} calls", *cells[1:])]
-    return [Text(text) for text in list_pending.cells(one, now)]
+        cell_by_name["ID"] = f"{len(one.pending)} calls"
+    return [Text(cell_by_name[name], style) for name in _COLUMNS]
 
 
 async def _next_listing(connection: AnyApprovals) -> Listing:

@@ -54,10 +54,14 @@ class Driver:
         await self.until(lambda: text in self.page and self.pane.answerable)
 
 
-def drive(story: Callable[[Driver], Awaitable[None]], pause_s: float = 0.01) -> None:
+def drive(
+    story: Callable[[Driver], Awaitable[None]],
+    pause_s: float = 0.01,
+    size: tuple[int, int] = (100, 40),
+) -> None:
     async def play() -> None:
         app = ApprovalsView(pause_s)
-        async with app.run_test(size=(100, 40), notifications=True) as pilot:
+        async with app.run_test(size=size, notifications=True) as pilot:
             driver = Driver(app, pilot)
             await driver.until(lambda: app.query("#list") and app.query(QuestionPane))
             await story(driver)

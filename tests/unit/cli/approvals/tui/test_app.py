@@ -4,7 +4,8 @@ import os
 
 import pytest
 from textual.containers import Vertical
-from textual.widgets import Input
+from textual.widgets import DataTable, Input
+from textual.widgets._footer import FooterKey
 
 from mcpwrap.cli.approvals.text import ON, agent
 from mcpwrap.core.approval.document import digest, document
@@ -288,14 +289,45 @@ def test_the_keys_of_definitions_are_not_those_of_a_request(gate: ScriptedGate) 
         gate.report(held_report())
         await view.answerable("add")
         assert {"Accept", "Reject"} <= shown(view)
-        assert shown(view).isdisjoint({"Approve once", "Deny", "Same for 10 min"})
+        assert shown(view).isdisjoint({"Approve", "Deny", "10 min"})
         gate.take("9c1d")
         gate.put("7f3a", DELETE)
         await view.answerable("DELETE")
-        assert {"Approve once", "Deny"} <= shown(view)
+        assert {"Approve", "Deny"} <= shown(view)
         assert shown(view).isdisjoint({"Accept", "Reject"})
 
     drive(story)
+
+
+def test_all_keys_and_the_columns_that_decide_fit_80_characters(gate: ScriptedGate) -> None:
+    def keys(view: Driver) -> str:
+        found = list(view.app.query(FooterKey))
+        assert all(one.region.right <= 80 for one in found)
+        return " ".join(f"{one.key_display} {one.description}" for one in found)
+
+    def right_of(view: Driver, name: str) -> int:
+        columns = view.app.query_one("#list", DataTable).ordered_columns
+        names = [str(one.label) for one in columns]
+        until = columns[: names.index(name) + 1]
+        return sum(one.get_render_width(view.app.query_one("#list", DataTable)) for one in until)
+
+    call, then = "a Approve d Deny r Always m 10 min s Session x Deny+stop", "R Rules q Quit"
+
+    async def story(view: Driver) -> None:
+        gate.put("7f3a90c1", DELETE, may="proof", rule="default.delete-" + "x" * 40)
+        await view.answerable("DELETE")
+        await view.until(lambda: keys(view) == f"{call} p Read {then}")
+        assert max(right_of(view, name) for name in ("YOU", "EXPIRES", "TOOL")) <= 80
+        await view.press("p")
+        await view.until(lambda: keys(view) == f"esc Back {call} {then}")
+        await view.press("escape")
+        await view.until(lambda: keys(view) == f"{call} p Read {then}")
+        gate.put("81b0", DROP, may="proof", rule="default.delete-" + "x" * 40)
+        await view.until(lambda: len(view.rows) == 3)
+        await view.press("up")
+        await view.until(lambda: keys(view) == f"A Approve all D Deny all p Read {then}")
+
+    drive(story, size=(80, 24))
 
 
 def held_report() -> PinsReport:
