@@ -131,7 +131,7 @@ def cells(rule: ApprovalRule, now: float) -> list[str]:
         cell(agent(rule.agent_uid)),
         cell(rule.server),
         cell(rule.target),
-        cell(", ".join(one.name for one in rule.ticked) or "nothing"),
+        cell(", ".join(f"{one.name}={one.glob}" for one in rule.ticked) or "nothing"),
         _left(rule, now),
         cell(rule.by),
         f"{span_text(now - rule.made_at)} ago",
@@ -159,8 +159,7 @@ def page(rule: ApprovalRule, now: float) -> list[str]:
         ("left", _left(rule, now)),
         ("saved", f"{span_text(now - rule.made_at)} ago by {rule.by}"),
     ]
-    arguments = argument_texts(question, rule.ticked)
-    return [*aligned(about), "arguments", *aligned(arguments), BLOCKS_STAY]
+    return [*aligned(about, argument_texts(question, rule.ticked)), BLOCKS_STAY]
 
 
 def _question(rule: ApprovalRule) -> Question:

@@ -142,16 +142,16 @@ def words(wanted: RuleRequest, pending: Pending, seen: QuestionDetails) -> list[
     ]
     return [
         "The rule lets these calls pass without a question:",
-        *aligned(about),
-        *aligned(argument_texts(question, wanted.ticked)),
+        *aligned(about, argument_texts(question, wanted.ticked)),
         BLOCKS_STAY,
     ]
 
 
-def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Return names and texts in two columns."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return [f"  {name:{width}}  {one_line(text)}" for name, text in rows]
+def aligned(about: Sequence[tuple[str, str]], arguments: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what is known of a rule, and below a heading its arguments, in two columns."""
+    width = max(len(name) for name, _ in (*about, *arguments))
+    lines = [f"  {name:{width}}  {one_line(text)}" for name, text in (*about, *arguments)]
+    return [*lines[: len(about)], "arguments", *lines[len(about) :]]
 
 
 def _check_ticked(one: TickedArgument, arguments: Mapping[str, Json]) -> None:

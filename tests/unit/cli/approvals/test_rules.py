@@ -99,8 +99,8 @@ def test_the_rule_is_printed_before_it_is_saved(
         "  tool     write_query\n",
         "  answers  no-delete, default.delete-tools\n",
         "  bound    for 30 days, in session 1-2 alone\n",
-        "  id    any value, or none\n",
-        '  list  "groceries", exactly\n',
+        "  id       any value, or none\n",
+        '  list     "groceries", exactly\n',
         "A call that a rule of the policy blocks stays blocked.\n",
     ):
         assert line in out
@@ -189,11 +189,16 @@ def test_rules_are_listed(gate: ScriptedGate, run: Run) -> None:
     gate.rules = [rule("7f3a90c1"), rule("81b0", ticked=(), times=0, until=9e9, session="1-2")]
     head, first, second = run("rules").splitlines()
     assert head.split() == ["ID", "AGENT", "SERVER", "TOOL", "MAY", "DIFFER", "LEFT", "BY", "SINCE"]
-    assert first.split()[:7] == ["7f3a90c1", "root", "sqlite", "write_query", "id", "20", "times"]
+    assert first.split()[:7] == ["7f3a90c1", "root", "sqlite", "write_query", "id=*", "20", "times"]
     assert "nothing     for " in second
     assert "in session 1-2 alone" in second
     (one, _) = json.loads(run("rules --json"))
     assert (one["id"], one["agent"], one["ticked"]) == ("7f3a90c1", "root", [{"name": "id"}])
+
+
+def test_the_list_tells_any_value_from_a_pattern(gate: ScriptedGate, run: Run) -> None:
+    gate.rules = [rule("7f3a", ticked=(TickedArgument("id"), TickedArgument("list", "gro*")))]
+    assert " id=*, list=gro*  20 times" in run("rules")
 
 
 def test_a_rule_is_shown_in_words(gate: ScriptedGate, run: Run) -> None:
@@ -202,8 +207,8 @@ def test_a_rule_is_shown_in_words(gate: ScriptedGate, run: Run) -> None:
     for line in (
         "  id       7f3a90c1\n",
         "  left     20 times\n",
-        "  id    any value, or none\n",
-        '  list  "groceries", exactly\n',
+        "  id       any value, or none\n",
+        '  list     "groceries", exactly\n',
     ):
         assert line in out
     assert json.loads(run("rules show 7f --json"))["id"] == "7f3a90c1"
