@@ -67,13 +67,22 @@ def draft_remote(listed: ListedServer, launch: HttpTransport, context: EntryCont
         options += _header_option(name, variable, is_bearer=False)
     if bearer:
         options += _header_option("", str(bearer), is_bearer=True)
-    notes = ["its headers stay in the file, as variables: the server at the URL gets them"]
     return RunDraft(
         options=tuple(options),
-        notes=tuple(notes if env else ()),
+        notes=tuple(_notes_of_remote(has_values=bool(env), has_headers=bool(env or taken))),
         env=env,
         inherits=tuple(taken),
     )
+
+
+def _notes_of_remote(*, has_values: bool, has_headers: bool) -> Iterator[str]:
+    if has_values:
+        yield "its headers stay in the file, as variables: the server at the URL gets them"
+    if not has_headers:
+        yield (
+            "it gets no token; if it needs a login, restore its entry: a login needs the installed"
+            " package"
+        )
 
 
 def _free_variable(header: str, taken: Collection[str], *, is_bearer: bool) -> str:

@@ -320,7 +320,21 @@ def test_a_url_becomes_a_program_that_gets_its_headers_as_variables(
     found = draft_remote(one, one.launch, AROUND)
     assert found.options == ("--url", URL, *words.split())
     assert (found.command, found.env, found.inherits) == ((), env, inherits)
-    assert bool(found.notes) == bool(env)
+
+
+@pytest.mark.parametrize(
+    ("entry", "notes"),
+    [
+        ({}, "it gets no token; if it needs a login, restore its entry: .*"),
+        ({"http_headers": {"X-Team": "a"}}, "its headers stay in the file, .*"),
+        ({"env_http_headers": {"X-Team": "TEAM"}}, ""),
+        ({"bearer_token_env_var": "TOK"}, ""),
+    ],
+)
+def test_what_a_person_is_told_of_a_url(entry: dict[str, object], notes: str) -> None:
+    one = listed_of("codex", {"url": URL, **entry})
+    assert isinstance(one.launch, HttpTransport)
+    assert re.fullmatch(notes, "\n".join(draft_remote(one, one.launch, AROUND).notes))
 
 
 @pytest.mark.parametrize(
