@@ -120,6 +120,7 @@ def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
         try:
             if one.new != one.was:
                 replace(one.path, one.was, one.new)
+                tty.say(f"{one.path}: {_done_line(one)}")
             for step in one.steps:
                 if step.done.conflicts:
                     wrap_records.forget_but_backup(folder, step.record)
@@ -141,18 +142,26 @@ def _print_changes(folder: Path, one: UnwrappedFile) -> None:
 
 def _change_lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
     if one.new == one.was:
-        yield "has no entry of mcpwrap any more; only its record is removed"
+        yield "has no entry of mcpwrap any more; only its record will be removed"
     elif one.is_whole:
-        yield "is restored, byte for byte, as it was before it was wrapped"
+        yield "will be restored, byte for byte, as it was before it was wrapped"
     else:
-        back = dict.fromkeys(place for step in one.steps for place in step.done.back)
-        names = ", ".join(map(_entry_name, back))
-        yield f"was changed since it was wrapped: only the wrapped entries are restored, {names}"
+        only = f"only the wrapped entries will be restored, {_restored_names(one)}"
+        yield f"was changed since it was wrapped: {only}"
     for step in one.steps:
         for left in (*step.done.lost, *step.done.conflicts):
             yield f"{_entry_name(left.place)} {left.what}"
         if step.done.conflicts:
             yield f"its backup stays in {backup_of(folder, step.record)}"
+
+
+def _done_line(one: UnwrappedFile) -> str:
+    return "is restored" if one.is_whole else f"these entries are restored: {_restored_names(one)}"
+
+
+def _restored_names(one: UnwrappedFile) -> str:
+    places = dict.fromkeys(place for step in one.steps for place in step.done.back)
+    return ", ".join(map(_entry_name, places))
 
 
 def _entry_name(place: EntryPath) -> str:

@@ -29,8 +29,8 @@ from mcpwrap.plan import paths
 from tests.shared import pace
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
 
-WHOLE = "is restored, byte for byte, as it was before it was wrapped"
-MERGED = "was changed since it was wrapped: only the wrapped entries are restored"
+WHOLE = "will be restored, byte for byte, as it was before it was wrapped"
+MERGED = "was changed since it was wrapped: only the wrapped entries will be restored"
 NOTHING = "nothing to do: mcpwrap has no record of such a file\n"
 
 
@@ -118,8 +118,8 @@ def test_what_was_wrapped_becomes_the_same_bytes(home: Path, fixture: Path, mode
     assert path.read_bytes() != fixture.read_bytes()
     done = run(home, fixture.stem, "--yes")
     assert (seen.return_value, done.return_value) == (0, 0)
-    assert f"{path}: {WHOLE}\n" in seen.stdout
-    assert done.stdout.startswith(seen.stdout)
+    assert seen.stdout.endswith(f"{path}: {WHOLE}\n")
+    assert done.stdout.startswith(f"{seen.stdout}{path}: is restored\n")
     assert path.read_bytes() == fixture.read_bytes()
     assert path.stat().st_mode & 0o7777 == mode
     assert names_kept(home) == []
@@ -186,7 +186,7 @@ def test_a_changed_entry_stays_and_is_named(home: Path) -> None:
     assert done.return_value == 0
     assert path.read_bytes() == mine
     assert done.stdout == (
-        f"{path}: has no entry of mcpwrap any more; only its record is removed\n"
+        f"{path}: has no entry of mcpwrap any more; only its record will be removed\n"
         f"{path}: 'git' was changed since, and stays as it is\n"
         f"{path}: its backup stays in {home}/.local/state/mcpwrap/backup-0001-mcp.json\n"
     )
@@ -233,6 +233,7 @@ def test_what_was_wrapped_in_turns_is_unwound_in_turns(home: Path) -> None:
     assert done.return_value == 0
     assert path.read_text() == later
     assert f"{path}: {MERGED}, 'b', 'git'\n" in done.stdout
+    assert f"\n{path}: these entries are restored: 'b', 'git'\n" in done.stdout
     assert names_kept(home) == []
 
 
@@ -337,7 +338,7 @@ def test_without_agreement_nothing_is_changed(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(command, "agreed", disagrees)
     done = run(home, "--all")
     assert isinstance(done.exception, click.Abort)
-    assert done.stdout.endswith("\nnothing was changed\n")
+    assert done.stdout.endswith(f"{path}: {WHOLE}\nnothing was changed\n")
     assert questions == ["Rewrite this file?"]
     assert sha256(path.read_bytes()).hexdigest() == record.after_sha256
     assert kept(home) == [record]
