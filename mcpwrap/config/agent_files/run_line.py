@@ -1,13 +1,21 @@
 """Command line of `mcpwrap run` in an agent's entry, recognized by its form."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mcpwrap.config.agent_files.transport import StdioTransport, Transport
 
 PROGRAM = "mcpwrap"
 _VERB = "run"
 _FLAGS = frozenset({"--network", "--allow-degraded", "--no-approver"})
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_VARIABLE_BY_OPTION = {
+    "--inherit": re.compile(_VARIABLE),
+    "--bearer-from": re.compile(_VARIABLE),
+    "--header-from": re.compile(rf"[A-Za-z][A-Za-z0-9-]*={_VARIABLE}"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,19 @@ def parse_run_line(args: tuple[str, ...]) -> ParsedRunLine:
 def _option(word: str, following: Iterator[str]) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     return key, value if equals else next(following, "")
+
+
+def variable_arguments(args: tuple[str, ...]) -> list[int]:
+    """Return the numbers, from 1, of arguments that have the form of a variable's name, of a line.
+
+    Those of the server's command are never among them.
+    """
+    own = args[: len(args) - len(parse_run_line(args).command)]
+    return [
+        number
+        for number, (option, text) in enumerate(pairwise(own), start=2)
+        if option in _VARIABLE_BY_OPTION and _VARIABLE_BY_OPTION[option].fullmatch(text)
+    ]
 
 
 def run_arguments(

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.parsed_file import ListedServer
-from mcpwrap.config.agent_files.run_line import is_run_line, parse_run_line
+from mcpwrap.config.agent_files.run_line import is_run_line, parse_run_line, variable_arguments
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 from mcpwrap.config.migration import remote_server, stdio_server
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
@@ -200,7 +200,8 @@ def secrets_in(listed: ListedServer) -> list[str]:
     found: list[str] = []
     match listed.launch:
         case StdioTransport(args=args, env=by_name):
-            found += (args[number - 1] for number in secret_arguments(args))
+            shown = _variables_of_run(listed.launch)
+            found += (args[n - 1] for n in secret_arguments(args) if n not in shown)
         case HttpTransport(url=url, headers=by_name):
             found += [url] if holds_secret_url(url) else []
         case UnknownTransport():
@@ -213,6 +214,19 @@ def secrets_in(listed: ListedServer) -> list[str]:
     marked = [text for key, text in _texts(listed.entry.value) if is_marked(key, text)]
     found += (without_scheme(text) for text in marked if written(text))
     return list(dict.fromkeys(found))
+
+
+def _variables_of_run(launch: StdioTransport) -> list[int]:
+    """Return the numbers of arguments that are names of variables, in a line of `mcpwrap run`.
+
+    A person may have written a value in place of a name.
+    """
+    numbers = variable_arguments(launch.args) if is_run_line(launch) else []
+    return [
+        number
+        for number in numbers
+        if not any(is_secret("", part) for part in launch.args[number - 1].split("="))
+    ]
 
 
 def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:

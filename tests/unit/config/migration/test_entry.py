@@ -18,6 +18,7 @@ AROUND = EntryContext(
     variables={"SSH_AUTH_SOCK": "/run/x"},
     program=ResolvedCommand("/usr/bin/npx"),
 )
+MCPWRAP = "/home/alice/venv/bin/mcpwrap"
 
 
 def listed(entry: object, agent: str = "claude-code") -> ListedServer:
@@ -26,14 +27,15 @@ def listed(entry: object, agent: str = "claude-code") -> ListedServer:
     return servers(opened, [("mcpServers",)], BY_ID[agent].words)[0]
 
 
+def of_run(*args: str) -> dict[str, object]:
+    return {"command": MCPWRAP, "args": ["run", *args]}
+
+
 def test_a_bridge_is_what_it_leads_to() -> None:
     entry = listed({"command": "npx", "args": ["mcp-remote", "https://x.example/mcp"]})
     launch = launch_of(entry, AROUND)
     assert launch == HttpTransport("https://x.example/mcp")
     assert draft(entry, launch, AROUND).server.speaks_http()
-
-
-MCPWRAP = "/home/alice/venv/bin/mcpwrap"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,22 @@ def test_what_is_refused(entry: object, why: str) -> None:
         ({"command": "x", "env": {"A": "${X} s3cr3t"}}, ["${X} s3cr3t"]),
         ({"url": "https://x.example/", "auth": {"CLIENT_SECRET": "e", "x": ["f"]}}, ["e"]),
         ({"odd": 1}, []),
+        # names of variables are shown
+        (of_run("--bearer-from", "BEARER_TOKEN"), []),
+        (of_run("--inherit", "API_KEY", "--", "npx"), []),
+        (of_run("--header-from", "X-Api-Key=HEADER_X_API_KEY_2"), []),
+        # and nothing else there
+        (of_run("--bearer-from", "a-b"), ["a-b"]),
+        (of_run("--bearer-from", "x9f86d081884c7d"), ["x9f86d081884c7d"]),
+        (of_run("--bearer-from", "ghp_abcdefghijklmnop"), ["ghp_abcdefghijklmnop"]),
+        (of_run("--header-from", "X-Api-Key=a.b"), ["X-Api-Key=a.b"]),
+        (of_run("--header-from", "X-Api-Key=x9f86d081884c7d"), ["X-Api-Key=x9f86d081884c7d"]),
+        (of_run("--bearer-from=BEARER"), ["--bearer-from=BEARER"]),
+        (of_run("--", "npx", "--bearer-from", "abc"), ["abc"]),
+        (of_run("npx", "--bearer-from", "abc"), ["abc"]),
+        (of_run("--bearer-from", "A", "--", "npx", "--token", "A"), ["A"]),
+        ({"command": "npx", "args": ["run", "--bearer-from", "abc"]}, ["abc"]),
+        ({"command": "mcpwrap", "args": ["--bearer-from", "abc"]}, ["abc"]),
     ],
 )
 def test_what_of_an_entry_is_not_shown(entry: object, expected: list[str]) -> None:
