@@ -14,7 +14,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty
 
 _CONTEXT_LINES = 3
-_MAX_CHARS = 160  # longer lines are compared and shown in pieces: a JSON file often is one line
+_MAX_CHARS = 160  # longer lines are compared in pieces: a JSON file often is one line
 _PIECE = re.compile(r"[^,{}\[\]\n]{0,150}[,{}\[\]]{0,10}\n?")
 _COLOURS: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
 _Opcode = tuple[str, int, int, int, int]  # of difflib
@@ -27,6 +27,7 @@ class _Piece(NamedTuple):
     goes_on: bool = False  # it continues a line
 
 
+_CONTINUED = f"({ON}continues a long line)"
 _OPEN_END = _Piece("(no newline at the end)", goes_on=True)
 
 
@@ -35,7 +36,7 @@ def diff_of(
 ) -> list[tty.Part]:
     r"""Return the coloured lines of a unified diff; an empty list if the contents are equal.
 
-    Long lines are in pieces. Invisible characters are escaped, such as `\r` at the end of a line.
+    Long lines are in parts. Invisible characters are escaped, such as `\r` at the end of a line.
     `shown_as` maps each secret to the text that replaces it in every line.
     """
     if was == new:
@@ -45,11 +46,16 @@ def diff_of(
     old, now = (list(_pieces(text, max_chars)) for text in texts)
     start, end = _alike(old, now)
     matcher = SequenceMatcher(None, old[start : len(old) - end], now[start : len(now) - end])
-    lines: list[tty.Part] = [tty.styled(f"{sign} {path}", "bold") for sign in ("---", "+++")]
+    lines: list[str] = []
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         moved = [(t, a + start, b + start, c + start, d + start) for t, a, b, c, d in group]
-        lines += map(_coloured, _hunk(old, now, moved))
-    return lines
+        lines += _hunk(old, now, moved)
+    is_continued = any(one[1:].startswith(ON) and _OPEN_END.text not in one for one in lines)
+    return [
+        *(tty.styled(f"{sign} {path}", "bold") for sign in ("---", "+++")),
+        *([_CONTINUED] if is_continued else []),
+        *map(_coloured, lines),
+    ]
 
 
 def agreed(question: str, *, is_agreed: bool) -> bool:
@@ -126,9 +132,21 @@ def _lines(pieces: list[_Piece], start: int, end: int) -> str:
 
 
 def _signed(sign: str, pieces: list[_Piece]) -> Iterator[str]:
-    for piece in pieces:
+    for piece in _joined(pieces):
         text = piece.text.removesuffix("\n")
         yield f"{sign}{ON if piece.goes_on else ''}{text}"
+
+
+def _joined(pieces: list[_Piece]) -> list[_Piece]:
+    """Return the pieces, those of one line joined into parts of at most `_MAX_CHARS`."""
+    parts: list[_Piece] = []
+    for piece in pieces:
+        text = parts[-1].text + piece.text if parts and piece.goes_on else ""
+        if text and piece is not _OPEN_END and len(text) <= _MAX_CHARS:
+            parts[-1] = parts[-1]._replace(text=text)
+        else:
+            parts.append(piece)
+    return parts
 
 
 def _coloured(line: str) -> tty.Part:

@@ -85,15 +85,26 @@ def test_a_long_line_is_in_pieces() -> None:
         return f'1\n{{"history": ["{"x" * 300}"], "mcpServers": {{"a": {entry}}}}}\n'
 
     assert shown(line("npx"), line("stub")) == [
+        "(↪ continues a long line)",
         "@@ -2,1 +2,1 @@",
-        ' ↪ x"],',
-        ' ↪  "mcpServers": {',
-        ' ↪ "a": {',
+        ' ↪ x"], "mcpServers": {"a": {',
         '-↪ "command": "npx",',
         '+↪ "command": "stub",',
-        ' ↪  "args": [',
-        ' ↪ "x"]}}}',
+        ' ↪  "args": ["x"]}}}',
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "lengths"),
+    [(1, [5]), (31, [155]), (32, [155, 5]), (33, [160, 5]), (90, [160, 160, 130])],
+)
+def test_the_parts_of_a_long_line_are_full(words: int, lengths: list[int]) -> None:
+    line = "".join(f'"{n:02}",' for n in range(words))
+    lines = shown("1\n2\n", f"1\n{line}\n2\n")
+    first, *more = (text[1:] for text in lines if text.startswith("+"))
+    parts = [first, *(text.removeprefix("↪ ") for text in more)]
+    assert ([len(part) for part in parts], "".join(parts)) == (lengths, line)
+    assert ("(↪ continues a long line)" in lines) == (words > 31)
 
 
 @pytest.mark.parametrize("separator", [", ", ",\n"])
@@ -162,12 +173,11 @@ def test_without_a_terminal_there_is_no_question() -> None:
 def test_json_on_one_line_is_in_pieces_on_both_sides() -> None:
     was, new = '{"a":{"command":"stub"},"b":1}', '{"a":{"command":"npx","env":{}},"b":1}'
     assert shown(was, new) == [
+        "(↪ continues a long line)",
         "@@ -1,1 +1,1 @@",
-        " {",
-        ' ↪ "a":{',
+        ' {"a":{',
         '-↪ "command":"stub"},',
-        '+↪ "command":"npx",',
-        '+↪ "env":{}},',
+        '+↪ "command":"npx","env":{}},',
         ' ↪ "b":1}',
         " ↪ (no newline at the end)",
     ]
