@@ -121,13 +121,27 @@ def given(named: NamedPath, place: PathInfo, context: EntryContext) -> str:
         )
     given = place.top if needs_folder(named, place) else path
     if f"{context.home}/".startswith(f"{given}/"):
-        fix = "name a folder in it"
+        why = f"{path!a} includes that; name a folder in it"
         if given != path:
-            fix = "programs save a file by a new one beside it; name one in a folder of its own"
+            reason = "saves a file by writing a new one beside it"
+            if place.is_code:
+                reason = "needs the files beside its code"
+            why = (
+                f"{path!a} is directly in it, and a program {reason}; keep it in a folder of its"
+                f" own, such as {_of_its_own(path, context.home)!a}, and write that path into the"
+                " entry"
+            )
         raise MigrationError(
-            f"{path!a} would give it the whole of {context.home}; {fix}", code="E-MIGRATE-HOME"
+            f"it would get the whole of {context.home}: {why}", code="E-MIGRATE-HOME"
         )
     return given
+
+
+def _of_its_own(path: str, home: str) -> str:
+    """Return a path for a file in a folder that has its name, without what follows a period."""
+    name = posixpath.basename(path)
+    stem = posixpath.splitext(name)[0]
+    return posixpath.join(home, stem if stem != name else f"{name}.d", name)
 
 
 def needs_folder(named: NamedPath, place: PathInfo) -> bool:

@@ -76,7 +76,7 @@ LEFT = {
     "box": "starts a container by a daemon, .*E-MIGRATE-CONTAINER",
     "path": "PYTHONPATH decides which code runs .*`PYTHONPATH=VALUE`.*E-WRAP-RUN-VARIABLE",
     "keys": "your keys or logins are there; .*E-MIGRATE-SENSITIVE-FOLDER",
-    "whole": "would give it the whole of /home/alice; .*E-MIGRATE-HOME",
+    "whole": "would get the whole of /home/alice: .*E-MIGRATE-HOME",
 }
 FILES = {
     f"{HOME}/.codex/config.toml": CODEX,

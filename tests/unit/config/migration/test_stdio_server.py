@@ -34,6 +34,8 @@ AROUND = EntryContext(
         HOME: PathInfo(is_folder=True),
         SHOP: PathInfo(is_folder=True),
         f"{HOME}/x.db": PathInfo(is_folder=False, top=HOME),
+        f"{HOME}/store": PathInfo(is_folder=False, is_there=False, top=HOME),
+        f"{HOME}/one.py": PathInfo(is_folder=False, is_code=True, top=HOME),
         f"{HOME}/new.db": PathInfo(is_folder=False, is_there=False, top=HOME),
         f"{HOME}/link": PathInfo(is_folder=True, leads_to="/data/alice"),
     },
@@ -196,18 +198,32 @@ def test_secrets_leave_it() -> None:
         ),
         (StdioTransport("nothere"), replace(AROUND, program=None), "'nothere' is not found"),
         (StdioTransport("npx", ("--token", "abc")), AROUND, "its argument 2 holds a secret"),
-        (StdioTransport("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
-        (StdioTransport("npx", ("~",)), AROUND, "would give it the whole of"),
-        (StdioTransport("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
+        (
+            StdioTransport("npx", (HOME,)),
+            AROUND,
+            f"it would get the whole of {HOME}: '{HOME}' includes",
+        ),
+        (StdioTransport("npx", ("~",)), AROUND, "; name a folder in it"),
+        (
+            StdioTransport("npx", (f"{HOME}/x.db",)),
+            AROUND,
+            f"it; keep it in a folder of its own, such as '{HOME}/x/x.db', and write that path",
+        ),
         (
             StdioTransport("npx", (f"{HOME}/new.db",)),
             AROUND,
-            "would give it the whole of",
+            f"such as '{HOME}/new/new.db'",
         ),  # not there yet
         (
             StdioTransport("npx", (), {"NOTES": f"{HOME}/notes.json"}),
             AROUND,
-            "in a folder of its own",
+            f"such as '{HOME}/notes/notes.json'",
+        ),
+        (StdioTransport("npx", (f"{HOME}/store",)), AROUND, f"such as '{HOME}/store.d/store'"),
+        (
+            StdioTransport("npx", (f"{HOME}/one.py",)),
+            AROUND,
+            "a program needs the files beside its code",
         ),
         (
             StdioTransport("npx", (f"{HOME}/link",)),
