@@ -195,6 +195,11 @@ def connect() -> AnyApprovals:
     return _OPENED.get()()
 
 
+def command_line() -> str:
+    """Return the command for the requests that `connect` lists; a subcommand follows."""
+    return "mcpwrap approvals" if _OPENED.get() is _to_gate else "mcpwrap approvals --user"
+
+
 def use_runs(folder: Path, rules: SharedRules) -> None:
     """Have `connect` connect to the user's runs, in this context."""
     _OPENED.set(partial(UserApprovalConnections, folder, rules))

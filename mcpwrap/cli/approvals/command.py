@@ -1,23 +1,20 @@
 """`mcpwrap approvals`: commands for pending approvals; the terminal view without a command."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import click
 
 from mcpwrap.cli.approvals import decide, list_pending, notify, passwd, rules, show, watch
+from mcpwrap.cli.approvals.user_option import ApprovalCommands, user_option
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.gate_client.user_approvals import RULES, connect, socket_folder, state_folder, use_runs
+from mcpwrap.gate_client.user_approvals import connect
 from mcpwrap.linux import tty
-from mcpwrap.session.approvals.user_rules import UserRules
 
 _OF_THE_GATE = frozenset({"notify", "passwd"})
 
 
-@click.group("approvals", invoke_without_command=True)
-@click.option("--user", "is_user", is_flag=True, help="Those of your own `mcpwrap run` processes.")
+@click.group("approvals", cls=ApprovalCommands, invoke_without_command=True)
+@user_option
 @click.pass_context
-def command(context: click.Context, *, is_user: bool) -> int:
+def command(context: click.Context) -> int:
     """Show and answer requests that wait for approval.
 
     Policy rules with `allow_with_approval` hold a request until a person decides. Without a command
@@ -28,8 +25,8 @@ def command(context: click.Context, *, is_user: bool) -> int:
     \b
     Example:  mcpwrap approvals
     """
-    if is_user:
-        _use_runs(context)
+    if context.params["is_user"]:
+        _expect_of_runs(context.invoked_subcommand)
     if context.invoked_subcommand is not None:
         return EXIT_OK
     with connect() as connection:
@@ -43,23 +40,20 @@ def command(context: click.Context, *, is_user: bool) -> int:
     return ApprovalsView().run_until_quit()
 
 
-def _use_runs(context: click.Context) -> None:
-    """Have the commands connect to the user's own runs.
+def _expect_of_runs(subcommand: str | None) -> None:
+    """Check that a command has a meaning for the requests of `mcpwrap run`.
 
     Raises:
-        UsageError: the command has no meaning for these.
+        UsageError: it has none.
     """
-    if context.invoked_subcommand in _OF_THE_GATE:
+    if subcommand in _OF_THE_GATE:
         raise UsageError(
-            f"`{context.invoked_subcommand}` is not for requests of `mcpwrap run`",
+            f"`{subcommand}` is for the gate's requests: those of `mcpwrap run` need no password, "
+            "and show notifications themselves",
             where="mcpwrap approvals --user",
-            fix="leave out --user: those need no password, and show notifications themselves",
+            fix="leave out --user",
             code="E-APPROVAL-USER",
         )
-    environ: Mapping[str, str] = context.obj
-    home = Path(environ.get("HOME") or "/")
-    state = state_folder(environ, home)
-    use_runs(socket_folder(environ, state), UserRules(state / RULES))
 
 
 for one in (

@@ -19,6 +19,7 @@ from mcpwrap.cli.approvals.answer import (
 from mcpwrap.cli.approvals.decide_all import AllOptions, decide_all
 from mcpwrap.cli.approvals.save_rule import ApproveOptions
 from mcpwrap.cli.approvals.text import agent
+from mcpwrap.cli.approvals.user_option import user_option
 from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.approval import approval_rule
 from mcpwrap.core.approval.approval_rule import MAX_TIMES
@@ -121,6 +122,7 @@ def expect_terminal(command: str, fix: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needs ID.")
 @all_options
 @proof_options
+@user_option
 def approve(
     *,
     id_: str | None,
@@ -186,6 +188,7 @@ def approve(
 @click.option("--stop-server", is_flag=True, help="Also end the sessions that wait for the answer.")
 @all_options
 @proof_options
+@user_option
 def deny(
     *, id_: str | None, reason: str, stop_server: bool, by: ProofOptions, chosen: AllOptions
 ) -> int:

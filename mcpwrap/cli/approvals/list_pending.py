@@ -8,6 +8,7 @@ import msgspec
 
 from mcpwrap.cli.approvals.group_text import group_table, group_title
 from mcpwrap.cli.approvals.text import agent, cell, pause, span, tool_of
+from mcpwrap.cli.approvals.user_option import user_option
 from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.core.approval.views.question_groups import QuestionGroup, grouped
 from mcpwrap.core.protocol.json_value import Json
@@ -16,7 +17,7 @@ from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.gate_client.approvals import Listing
 from mcpwrap.gate_client.group_answers import members_of
-from mcpwrap.gate_client.user_approvals import AnyApprovals, connect
+from mcpwrap.gate_client.user_approvals import AnyApprovals, command_line, connect
 from mcpwrap.linux import tty
 
 COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
@@ -25,6 +26,7 @@ _YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@user_option
 def command(*, as_json: bool) -> int:
     """List pending requests and paused agents. Calls of one tool for one rule are one table.
 
@@ -64,7 +66,7 @@ def _show_group(connection: AnyApprovals, group: QuestionGroup, now: float) -> N
         print_table(*group_table(members, now))
     if group.first.may != "no":
         named = shlex.join(["--server", group.first.server, "--tool", group.first.target])
-        tty.say(one_line(f"all of them: mcpwrap approvals approve --all {named}"))
+        tty.say(one_line(f"all of them: {command_line()} approve --all {named}"))
 
 
 def cells(one: Pending, now: float) -> list[str]:

@@ -8,6 +8,7 @@ import msgspec
 
 from mcpwrap.cli.approvals.save_rule import aligned
 from mcpwrap.cli.approvals.text import agent, cell, tool_of
+from mcpwrap.cli.approvals.user_option import user_option
 from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.approval_rule import ApprovalRule
@@ -23,6 +24,7 @@ COLUMNS = ["ID", "AGENT", "SERVER", "TOOL", "MAY DIFFER", "LEFT", "BY", "SINCE"]
 
 @click.group("rules", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@user_option
 @click.pass_context
 def command(context: click.Context, *, as_json: bool) -> int:
     """List the approvals that were saved as rules; `revoke` ends one.
@@ -45,6 +47,7 @@ def command(context: click.Context, *, as_json: bool) -> int:
 @command.command("show")
 @click.argument("id_", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@user_option
 def show(*, id_: str, as_json: bool) -> int:
     """Show one rule in words. ID may be abbreviated to its first characters.
 
@@ -64,6 +67,7 @@ def show(*, id_: str, as_json: bool) -> int:
 @click.argument("ids", metavar="ID...", nargs=-1)
 @click.option("--all", "are_all", is_flag=True, help="Revoke all rules that you see.")
 @click.option("--server", default="", metavar="NAME", help="With --all: those of this server.")
+@user_option
 def revoke(*, ids: tuple[str, ...], are_all: bool, server: str) -> int:
     """Revoke rules: the calls that they let pass are asked about again.
 

@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from mcpwrap.cli.approvals.text import PIPE_WIDTH, agent, page, pieces
+from mcpwrap.cli.approvals.user_option import user_option
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.approval.views.rendering import difference, pretty
 from mcpwrap.core.protocol.json_value import Json
@@ -17,6 +18,7 @@ from mcpwrap.linux import tty
 @click.command("show")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@user_option
 def command(*, id_: str | None, as_json: bool) -> int:
     """Show one pending request in full, and its differences from the last approved call.
 

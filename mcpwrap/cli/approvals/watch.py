@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from mcpwrap.cli.approvals.text import agent, cell, expiry, moment, pause, tool_of
+from mcpwrap.cli.approvals.user_option import user_option
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
@@ -16,6 +17,7 @@ from mcpwrap.linux import tty
 
 @click.command("watch")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@user_option
 def command(*, as_json: bool) -> NoReturn:
     """Print the pending requests, then each new one, until Ctrl-C.
 

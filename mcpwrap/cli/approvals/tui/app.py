@@ -20,6 +20,7 @@ from mcpwrap.cli.approvals.tui.question_pane import (
     QuestionPane,
 )
 from mcpwrap.cli.approvals.tui.rules_screen import RulesScreen
+from mcpwrap.cli.approvals.user_option import fix_of
 from mcpwrap.core.approval.views.question_groups import (
     QuestionGroup,
     grouped,
@@ -214,7 +215,7 @@ class ApprovalsView(App[None]):
             self._pane.show_group(DisplayedGroup(tuple(members)), left_out)
 
     def _complain(self, error: McpwrapError) -> None:
-        said = f"{one_line(error.named_problem)}\n{one_line(error.fix)}"
+        said = f"{one_line(error.named_problem)}\n{one_line(fix_of(error))}"
         self.notify(said, severity="error", markup=False)
 
     # ------------------------------------------------------------------ answers
