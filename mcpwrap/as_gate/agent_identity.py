@@ -44,6 +44,11 @@ class AgentIdentity:
                 is_trusted = self.who.uid == 0 or accounts.gid_of(APPROVERS) in self.who.gids
                 return admission.login and is_trusted
 
+    def may_use_from_next_login(self, admission: AccessRule) -> bool:
+        """Return whether the access rule would allow it with the groups of the group database."""
+        gids = accounts.groups_from_next_login(self.who.uid)
+        return replace(self, who=replace(self.who, gids=gids)).may_use(admission)
+
 
 def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
     """Return the agent identity of a peer whose hello has this claim: an agent's UID, or a login.

@@ -197,7 +197,12 @@ def connect() -> AnyApprovals:
 
 def command_line() -> str:
     """Return the command for the requests that `connect` lists; a subcommand follows."""
-    return "mcpwrap approvals" if _OPENED.get() is _to_gate else "mcpwrap approvals --user"
+    return "mcpwrap approvals" if is_at_gate() else "mcpwrap approvals --user"
+
+
+def is_at_gate() -> bool:
+    """Return whether `connect` connects to the gate."""
+    return _OPENED.get() is _to_gate
 
 
 def use_runs(folder: Path, rules: SharedRules) -> None:

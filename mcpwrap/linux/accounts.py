@@ -216,6 +216,18 @@ def name_of(uid: int) -> str | None:
         return None
 
 
+def groups_from_next_login(uid: int) -> frozenset[int]:
+    """Return the groups of an account by the group database; empty if they cannot be read.
+
+    A process has the groups of the time of its login. Source: getgrouplist(3).
+    """
+    try:
+        entry = pwd.getpwuid(uid)
+        return frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    except (KeyError, OSError):
+        return frozenset()
+
+
 def _listed_as_ours() -> frozenset[int]:
     """Return the ids whose first account and first group have a server's name."""
     account_by_uid: dict[int, str] = {}

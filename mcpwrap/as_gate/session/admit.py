@@ -161,6 +161,12 @@ def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> Acces
         )
         raise RefusalError(session_socket.Exit.NO_SUCH_SERVER, why)
     if not agent.may_use(admission):
+        if agent.may_use_from_next_login(admission):
+            why = (
+                f"your session began before your account was added to a group that may use "
+                f"{name!r}: log in again [E-SESSION-OLD-LOGIN]"
+            )
+            raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
         why = (
             f"this account may not use {name!r}: see `agents` in /etc/mcpwrap/config.toml "
             "[E-SESSION-NOT-AGENT]"

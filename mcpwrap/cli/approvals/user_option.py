@@ -1,19 +1,23 @@
 """`--user` of the approval commands: the requests of the caller's own `mcpwrap run` processes."""
 
+import os
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 
 import click
 
+from mcpwrap.core.doctor import APPROVERS_GROUP
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client.user_approvals import (
     RULES,
     command_line,
+    is_at_gate,
     socket_folder,
     state_folder,
     use_runs,
 )
+from mcpwrap.linux import accounts, tty
 from mcpwrap.session.approvals.user_rules import UserRules
 
 
@@ -25,8 +29,11 @@ def user_option(command: Callable[..., int]) -> Callable[..., int]:
     )
     @wraps(command)
     def with_option(*, is_user: bool, **rest: object) -> int:
+        context = click.get_current_context()
         if is_user:
-            _use_runs(click.get_current_context().obj)
+            _use_runs(context.obj)
+        elif context.invoked_subcommand is None and is_at_gate():
+            _warn_of_old_login()
         return command(**rest)
 
     return with_option
@@ -36,6 +43,18 @@ def _use_runs(environ: Mapping[str, str]) -> None:
     home = Path(environ.get("HOME") or "/")
     state = state_folder(environ, home)
     use_runs(socket_folder(environ, state), UserRules(state / RULES))
+
+
+def _warn_of_old_login() -> None:
+    """Warn a member of the group of approvers whose login is older: the gate shows it nothing."""
+    group = accounts.gid_of(APPROVERS_GROUP)
+    if os.geteuid() == 0 or group in {os.getegid(), *os.getgroups()}:
+        return
+    if group in accounts.groups_from_next_login(os.geteuid()):
+        tty.warn(
+            f"Your session began before you were added to {APPROVERS_GROUP}: log in again, then "
+            "repeat this command. Until then it shows only requests of your own agents."
+        )
 
 
 def fix_of(error: McpwrapError) -> str:

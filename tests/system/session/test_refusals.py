@@ -44,6 +44,18 @@ def test_the_gate_says_why_not(
     assert err.count("\n") == 1
 
 
+def test_a_login_older_than_the_group_is_told_to_log_in_again(machine: Machine) -> None:
+    as_before = "setpriv --reuid=mallory --regid=mallory --clear-groups"
+    machine.as_root("gpasswd -a mallory mcpwrap; gpasswd -a mallory mcpwrap-approvers")
+    err = machine.as_root(f"{as_before} mcpwrap-connect probe", status=77).err
+    assert "log in again [E-SESSION-OLD-LOGIN]" in err
+    err = machine.as_root(f"{as_before} mcpwrap approvals list").err
+    assert "before you were added to mcpwrap-approvers: log in again" in err
+    machine.as_user("mallory", "mcpwrap-connect probe </dev/null")  # the twin: a new login
+    assert machine.as_user("mallory", "mcpwrap approvals list").err == ""
+    machine.as_root("gpasswd -d mallory mcpwrap; gpasswd -d mallory mcpwrap-approvers")
+
+
 def told(machine: Machine, user: str, name: str, status: int) -> str:
     """Return the reason that a refused agent gets as an error; it is on stderr too."""
     done = machine.as_user(user, f"mcpwrap-connect {name}", stdin=INITIALIZE, status=status)

@@ -35,6 +35,15 @@ def test_who_is_in_a_group(group: str, uids: set[int], monkeypatch: pytest.Monke
     assert accounts.uids_in(group) == uids
 
 
+def test_the_database_names_the_groups_of_the_next_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = pwd.getpwuid(os.getuid())
+    assert mine.pw_gid in accounts.groups_from_next_login(os.getuid())
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid, 900])
+    assert accounts.groups_from_next_login(os.getuid()) == {mine.pw_gid, 900}
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert accounts.groups_from_next_login(os.getuid()) == frozenset()  # without the account
+
+
 def test_root_is_in_its_own_group() -> None:
     assert 0 in accounts.uids_in("root")
 

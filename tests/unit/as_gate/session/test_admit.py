@@ -7,10 +7,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from mcpwrap.as_gate.agent_identity import AgentIdentity, Door
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import AccessList, AccessRule
+from mcpwrap.linux import accounts
 from mcpwrap.linux.process.shared_memory import DoorbellFlag
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
+
+ALICE, GUESTS, STAFF = 1000, 900, 901
+RULE = AccessRule(uids=(), gids=(GUESTS,), inherits=())
 
 
 @pytest.fixture
@@ -81,3 +90,34 @@ def test_an_agent_that_closes_only_its_input_has_not_left(
         assert ends.poll(0) == []
         theirs.close()
         assert [fd for fd, _ in ends.poll(0)] == [ours.fileno()]
+
+
+@pytest.mark.parametrize(
+    ("door", "gids", "from_next_login", "code"),
+    [
+        ("stub", {GUESTS}, {GUESTS}, None),
+        ("stub", {GUESTS}, set(), None),  # removed since: the session keeps its groups
+        ("stub", {STAFF}, {STAFF, GUESTS}, "E-SESSION-OLD-LOGIN"),
+        ("stub", {STAFF}, {STAFF}, "E-SESSION-NOT-AGENT"),
+        ("stub", {STAFF}, set(), "E-SESSION-NOT-AGENT"),  # the database cannot be read
+        ("http", set(), {GUESTS}, "E-SESSION-NOT-AGENT"),  # a listener has no groups
+    ],
+)
+def test_an_old_login_is_named_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+    door: Door,
+    gids: set[int],
+    from_next_login: set[int],
+    code: str | None,
+) -> None:
+    monkeypatch.setattr(
+        accounts, "groups_from_next_login", {ALICE: frozenset(from_next_login)}.__getitem__
+    )
+    agent = AgentIdentity(Peer(7, ALICE, frozenset(gids)), door)
+    admissions = AccessList(by_server={"notes": RULE})
+    if code is None:
+        assert admit._admission("notes", agent, admissions) == RULE
+        return
+    with pytest.raises(RefusalError, match=rf"'notes': .*\[{code}\]") as refused:
+        admit._admission("notes", agent, admissions)
+    assert refused.value.status is session_socket.Exit.NOT_ALLOWED
