@@ -29,7 +29,7 @@ class ApprovalNotifySettings:
 
 @click.command("notify")
 def command() -> int:
-    """Show a desktop notification for each pending request, with a link to the web page.
+    """Show a desktop notification for each pending request, with its command and the page's link.
 
     Runs until it is stopped; the user unit mcpwrap-notify.service runs it on a desktop. A
     notification approves nothing. Several requests within a few seconds share one notification.

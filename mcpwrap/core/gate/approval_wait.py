@@ -22,7 +22,7 @@ from mcpwrap.core.protocol.methods import IN_ROUNDS, LOG, PROGRESS, ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
-from mcpwrap.core.wire.approval_socket import PAGE_URL
+from mcpwrap.core.wire.approval_socket import PAGE_SOCKET, PAGE_URL
 
 PROGRESS_EVERY_S = 5.0
 MAX_REASON_CHARS = 200  # of a person's reason, in journal and audit; the agent gets all of it
@@ -67,7 +67,7 @@ def _waits(session: SessionState, pending: PendingApproval) -> str:
     if session.owner is not None and session.owner.is_user:
         where = f"mcpwrap approvals --user show {id_}"
     else:
-        where = f"{PAGE_URL}{id_} or mcpwrap approvals show {id_}"
+        where = f"mcpwrap approvals show {id_} or, where {PAGE_SOCKET} is on, {PAGE_URL}{id_}"
     target = shown(bare(pending.asked.target))
     return f"{target} waits for approval {id_}{left}: {where}"
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from mcpwrap.core.notify.drift import DriftItem
 from mcpwrap.core.pins import pin_question
 from mcpwrap.core.text.sanitise import visible
-from mcpwrap.core.wire.approval_socket import Pending
+from mcpwrap.core.wire.approval_socket import PAGE_SOCKET, Pending
 
-PAGE = "http://127.0.0.1:52080/"
+PAGE = f"where {PAGE_SOCKET} is on: http://127.0.0.1:52080/"
 _MAX_CHARS = 80  # of one name, so that the text after it is still on the screen
 _MAX_LINES = 5  # of one notification; `mcpwrap clients` shows all
 
@@ -34,23 +34,28 @@ def approval_notification(
     an agent can send any number.
     """
     if len(new) > 1:
-        return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
+        return DesktopNotification("mcpwrap", f"{_several(waiting)}\nmcpwrap approvals\n{PAGE}")
     [one] = new
     if one.method == pin_question.METHOD:
         return _definitions_notification(one)
     lines = [
         f"{_name(one.server)}: {_name(one.target)}",
         f"requested by an agent of {_name(account)}",
+        f"mcpwrap approvals show {_name(one.id)}",
         f"{PAGE}approval/{_name(one.id)}",
     ]
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
+
+
+def _several(waiting: int) -> str:
+    return f"{waiting} requests wait for approval"
 
 
 def run_notification(new: Sequence[Pending], waiting: int) -> DesktopNotification:
     """Return the notification for new approval requests of `mcpwrap run`, which has no page."""
     command = "mcpwrap approvals --user"
     if len(new) > 1:
-        return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{command}")
+        return DesktopNotification("mcpwrap", f"{_several(waiting)}\n{command}")
     [one] = new
     lines = [f"{_name(one.server)}: {_name(one.target)}", f"{command} show {_name(one.id)}"]
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))

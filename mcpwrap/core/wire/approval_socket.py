@@ -24,7 +24,8 @@ MAX_REASON_BYTES = 1024
 MAX_PASSWORD_BYTES = 1024
 MAX_TIMES = 100  # requests that one approval is valid for
 MINUTES = 10  # length of `Scope.MINUTES`
-PAGE_URL = "http://127.0.0.1:52080/approval/"  # of a question, by its id: mcpwrap-web.service
+PAGE_SOCKET = "mcpwrap-web.socket"  # off by default, so no text names the page alone
+PAGE_URL = "http://127.0.0.1:52080/approval/"  # of a question, by its id
 _DECIDE_FIELDS = 14
 May = Literal["yes", "proof", "no"]  # what an account may do: with a proof, or without one
 

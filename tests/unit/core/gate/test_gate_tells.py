@@ -17,7 +17,10 @@ from tests.unit.core.scripted import (
 @pytest.mark.parametrize(
     ("is_user", "where"),
     [
-        (False, "http://127.0.0.1:52080/approval/a1 or mcpwrap approvals show a1"),
+        (
+            False,
+            "mcpwrap approvals show a1 or, where mcpwrap-web.socket is on, http://127.0.0.1:52080/approval/a1",
+        ),
         (True, "mcpwrap approvals --user show a1"),  # of `mcpwrap run`, which has no page
     ],
 )
@@ -56,7 +59,7 @@ def test_an_agent_that_wants_no_progress_is_told_by_a_log_message(
         gate.from_agent((request % (2, "logging/setLevel", f'{{"level":"{level}"}}')).encode())
     said = gate.from_agent((request % (3, "tools/call", '{"name":"a"}')).encode())
     lines = [msgspec.json.decode(one.line) for one in said if isinstance(one, ToAgent)]
-    where = "http://127.0.0.1:52080/approval/a1 or mcpwrap approvals show a1"
+    where = "mcpwrap approvals show a1 or, where mcpwrap-web.socket is on, http://127.0.0.1:52080/approval/a1"
     text = f"a waits for approval a1, 300 s left: {where}"
     logged = {"level": "notice", "logger": "mcpwrap", "data": text}
     expected = {"jsonrpc": "2.0", "method": "notifications/message", "params": logged}

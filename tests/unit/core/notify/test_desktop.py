@@ -32,7 +32,10 @@ def as_notify_send_reads(body: str) -> str:
 def test_one_request_is_named_with_a_link_to_it() -> None:
     assert approval_notification([ONE], 1, "alice") == (
         "mcpwrap: a request waits for approval",
-        "sqlite: write_query\nrequested by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
+        (
+            "sqlite: write_query\nrequested by an agent of alice\nmcpwrap approvals show k3b7\n"
+            "where mcpwrap-web.socket is on: http://127.0.0.1:52080/approval/k3b7"
+        ),
     )
 
 
@@ -42,7 +45,7 @@ def test_held_definitions_are_named_with_the_command_that_shows_them() -> None:
         "mcpwrap: tools of a server are held back",
         (
             "github: 1 new, 2 changed\nmcpwrap tools diff github shows it\n"
-            "http://127.0.0.1:52080/approval/k3b7"
+            "where mcpwrap-web.socket is on: http://127.0.0.1:52080/approval/k3b7"
         ),
     )
 
@@ -50,7 +53,10 @@ def test_held_definitions_are_named_with_the_command_that_shows_them() -> None:
 def test_several_are_one_notification() -> None:
     assert approval_notification([ONE] * 3, 5, "alice") == (
         "mcpwrap",
-        "5 requests wait for approval\nhttp://127.0.0.1:52080/",
+        (
+            "5 requests wait for approval\nmcpwrap approvals\n"
+            "where mcpwrap-web.socket is on: http://127.0.0.1:52080/"
+        ),
     )
 
 
@@ -76,7 +82,7 @@ def test_several_are_one_notification() -> None:
 def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
     pending = msgspec.structs.replace(ONE, target=hostile)
     body = as_notify_send_reads(approval_notification([pending], 1, "alice").body)
-    assert len(body.split("\n")) == 3
+    assert len(body.split("\n")) == 4
     assert "<" not in body
     assert html.unescape(body.split("\n")[0]) == f"sqlite: {seen}"
 
