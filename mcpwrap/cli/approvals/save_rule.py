@@ -31,7 +31,7 @@ from mcpwrap.gate_client.approvals import QuestionDetails
 WHERE = "mcpwrap approvals approve"
 _TEN_MINUTES = "10m"
 _IN_THE_POLICY = (
-    "`mcpwrap policy suggest` proposes a rule for all agents of the server: see mcpwrap-policy(5)"
+    "repeat the command without that, or have root write a rule of the policy: `man mcpwrap-policy`"
 )
 
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_saved_decides_nothing(
 )
 def test_arguments_that_decide(gate: ScriptedGate, run: Run, typed: str, why: str) -> None:
     gate.put("7f3a", NOTE, asking=FIXED)
-    with pytest.raises(UsageError, match=f"(?s){why}.*policy suggest"):
+    with pytest.raises(UsageError, match=f"(?s){why}.*man mcpwrap-policy"):
         run(f"{ALWAYS} --times 1 {typed}")
     run(f"{ALWAYS} --times 1 --vary path=/notes/*")
     assert len(gate.decided) == 1
