@@ -46,8 +46,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     """Run the MCP server COMMAND behind the gate, under your account, in a sandbox.
 
     An agent starts this command in place of COMMAND, or of a remote server (--url). The server gets
-    none of your variables and no network. Of your files it can read the working folder and its own
-    program. It has a home of its own. The options give it more.
+    no network, and of your variables PATH, LANG, LC_ALL, TZ and TERM. Of your files it can read the
+    working folder and its own program. It has a home of its own. The options give it more.
 
     \b
     Example:  mcpwrap run --write ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -91,7 +91,8 @@ def _expect_one(
         UsageError: there is neither a command nor a URL, or an option of the other.
     """
     if url is None and not command:
-        problem, fix = "neither COMMAND nor --url is given", "write one of them"
+        problem = "neither COMMAND nor --url is given"
+        fix = "name a server, such as `mcpwrap run --network -- npx -y NAME`, or see `--help`"
     elif url is not None and of_program:
         problem = "COMMAND, --inherit, --read, --write and --network are not for --url"
         fix = "leave them out: what runs is mcpwrap's own client of the URL"

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,7 +41,9 @@ def _serve() -> str:
     environ = os.environ  # noqa: TID251 - a main()
     headers = msgspec.json.decode(environ.pop(HEADERS, "{}"), type=dict[str, str])
     upstream = program.prepared(environ, Credentials.fixed(headers))
-    return program.serve(upstream, lambda _: CallersToken(has_headers=bool(headers)))
+    target = replace(upstream.target, shown_host=upstream.target.url.host or "")
+    bearer = CallersToken(has_headers=bool(headers))
+    return program.serve(replace(upstream, target=target), lambda _: bearer)
 
 
 class CallersToken:

@@ -17,14 +17,15 @@ CONNECT_S = 10.0
 
 
 @contextmanager
-def mapped_errors() -> Iterator[None]:
-    """Raise failures of the block as RemoteError."""
+def mapped_errors(host: str = "") -> Iterator[None]:
+    """Raise failures of the block as RemoteError; `host` is named if the agent may know it."""
     try:
         yield
     except (LineTooLongError, EventTooLongError) as error:
         raise RemoteError(upstream_errors.TOO_LONG) from error
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
-        raise _explained(error) from error
+        explained = _explained(error)
+        raise RemoteError(f"{host}: {explained}" if host else str(explained)) from error
 
 
 def _explained(error: Exception) -> RemoteError:

@@ -36,6 +36,7 @@ class UpstreamTarget:
 
     url: URL
     proxy: str
+    shown_host: str = ""  # in errors; "" if the agent is not to know it
 
 
 def upstream_target(url: str) -> UpstreamTarget:
@@ -109,6 +110,7 @@ class UpstreamClient:
         self.url = here.url
         self._bearer = bearer
         self._proxy = here.proxy or None
+        self._shown_host = here.shown_host
         self._http = http
         self._credentials = credentials
 
@@ -182,7 +184,7 @@ class UpstreamClient:
         self, method: str, url: URL, sent: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse:
         data = None if body is None else io.BytesIO(body)
-        with mapped_errors():
+        with mapped_errors(self._shown_host):
             async with time_limit(HEAD_S, SILENT):
                 return await self._http.request(
                     method, url, headers=sent, data=data, proxy=self._proxy, allow_redirects=False

@@ -187,6 +187,17 @@ async def test_an_unknown_name_is_an_error() -> None:
 
 
 @played
+async def test_the_host_is_named_to_who_wrote_the_url() -> None:
+    url = "http://user:pass@nobody.invalid/path?token=s3cret"
+    async with agent(url, shown_host="nobody.invalid") as alice:
+        heard = await alice.ask(modern(1))
+        assert heard["error"]["message"] == (
+            "nobody.invalid: The name of the remote server cannot be resolved "
+            "[E-REMOTE-UNREACHABLE]"
+        )
+
+
+@played
 async def test_a_server_that_hangs_up_is_an_error() -> None:
     async def handle(asked: Asked) -> web.StreamResponse:
         assert asked.http.transport is not None

@@ -182,6 +182,7 @@ async def agent(
     headers: Path | None = None,
     proxy: str = "",
     verify: ssl.SSLContext | None = None,
+    shown_host: str = "",
 ) -> AsyncIterator[Agent]:
     """Run the remote program against a URL during the block."""
     from_agent, write_fd = os.pipe()
@@ -191,7 +192,7 @@ async def agent(
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_fd, "rb", 0)
     )
-    here = UpstreamTarget(URL(url), proxy)
+    here = UpstreamTarget(URL(url), proxy, shown_host)
     async with asyncio.TaskGroup() as tasks:
         serve = dispatcher.serve(here, Credentials(headers), verify, (from_agent, to_agent))
         one = Agent(write_fd, reader, tasks.create_task(serve))
