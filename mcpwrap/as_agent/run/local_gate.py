@@ -15,6 +15,7 @@ from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, ServerContext, compile_policy
 from mcpwrap.core.policy.limits.session_limiter import SessionLimiter
 from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.text.counts import counted
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.machine.default_policy import shipped
@@ -32,10 +33,10 @@ class ReadPolicy:
 
     def describe(self) -> str:
         """Return which policy it is, in one line."""
-        own = _counted(len(self.policy.rules) + len(self.policy.results), "rule")
+        own = counted(len(self.policy.rules) + len(self.policy.results), "rule")
         of_files = f"{own} of {', '.join(self.files)}" if self.files else "no policy file"
         default = len(self.policy.default_rules)
-        shipped_rules = f"the default policy, {_counted(default, 'rule')}" if default else ""
+        shipped_rules = f"the default policy, {counted(default, 'rule')}" if default else ""
         return f"policy: {of_files}; {shipped_rules or 'the default policy is disabled'}"
 
 
@@ -130,10 +131,6 @@ def _named(file: Path) -> SourceFile:
         return SourceFile(str(file), file.read_bytes())
     except OSError as error:
         raise unreadable(file, error) from error
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'s' * (count != 1)}"
 
 
 def _log(tool: str, why: str) -> None:

@@ -32,6 +32,7 @@ def command(*, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
+    Exit status: 0, also if nothing waits; 1 the gate does not answer.
     """
     with connect() as connection:
         listing = connection.listing()

@@ -31,6 +31,7 @@ def command(context: click.Context, *, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap approvals rules
+    Exit status: 0, also if there is none; 1 the gate does not answer.
     """
     if context.invoked_subcommand is not None:
         return EXIT_OK
@@ -53,7 +54,7 @@ def show(*, id_: str, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap approvals rules show 7f3a
-    Exit status: 0, or 2 if there is no such rule, or more than one.
+    Exit status: 0; 1 the gate does not answer; 2 there is no such rule, or more than one.
     """
     rule = _chosen(saved(), id_)
     if as_json:

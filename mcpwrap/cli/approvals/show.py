@@ -26,7 +26,7 @@ def command(*, id_: str | None, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap approvals show 7f3a
-    Exit status: 0, or 2 if there is no such request, or more than one.
+    Exit status: 0; 1 the gate does not answer; 2 there is no such request, or more than one.
     """
     pending, seen = look(id_)
     if as_json:

@@ -14,6 +14,7 @@ from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy, parse_with_warnings
 from mcpwrap.core.policy.default_policy import short_names
 from mcpwrap.core.policy.rules import Policy, digest, is_disabled
+from mcpwrap.core.text.counts import counted
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, UsageError
 from mcpwrap.gate_client import queries
@@ -72,8 +73,8 @@ def check(files: tuple[Path, ...], *, is_live: bool, as_json: bool) -> int:
             first, *more = warning.lines()
             tty.say_lines([f"warning: {first}", *more])
         tty.say(
-            f"no errors; {len(policy.rules)} rules, {len(policy.results)} on results,"
-            f" {len(policy.limits)} limits; default: {policy.default}"
+            f"no errors; {counted(len(policy.rules), 'rule')}, {len(policy.results)} on results,"
+            f" {counted(len(policy.limits), 'limit')}; default: {policy.default}"
         )
         tty.say(_default_policy_text(policy))
         if not files:

@@ -14,6 +14,7 @@ from mcpwrap.core.policy.arguments.kinds import KnownTools
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.policy_review.live_check import DeadRule, ListedTools, Schemas, dead_rules
 from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.text.counts import counted
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError
 from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError
@@ -54,7 +55,8 @@ def _show(policy: Policy, found: list[DeadRule], unknown: list[str]) -> None:
     for one in found:
         tty.say(tty.styled(one.rule, "red"), f": {one.problem}")
     checked = sum(bool(rule.tools) for rule in policy.rules)
-    tty.say(f"{checked} rules on tools, {len({one.rule for one in found})} of them have no effect")
+    without = len({one.rule for one in found})
+    tty.say(f"{counted(checked, 'rule')} on tools, of which {without} without effect")
     if unknown:
         tty.say(
             f"not known are the tools of {', '.join(unknown)}: no session has listed them, pins are"

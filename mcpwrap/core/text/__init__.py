@@ -1,1 +1,1 @@
-"""PURE: globs, URIs, and text made safe to show."""
+"""PURE: globs, URIs, counts, and text made safe to show."""

@@ -42,7 +42,7 @@ def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
 def test_check_counts_rules_and_limits(files: Path) -> None:
     found = run("check", files / "policy.yaml")
     first, second = found.output.splitlines()
-    assert first == "no errors; 4 rules, 0 on results, 1 limits; default: allow"
+    assert first == "no errors; 4 rules, 0 on results, 1 limit; default: allow"
     count = len(shipped.load().rules)
     assert second == f"default policy: {count} rules, 0 disabled, {count} more for some servers"
     assert found.return_value == 0
@@ -62,7 +62,7 @@ def test_check_warns_and_finds_no_error(files: Path) -> None:
     warning, fix, count, _ = found.output.splitlines()
     assert warning.startswith(f"warning: {files}/warned.yaml:3:26: 'w' blocks every call without")
     assert "default: …" in fix
-    assert count.startswith("no errors; 1 rules")
+    assert count.startswith("no errors; 1 rule, ")
     found = run("check", files / "warned.yaml", "--json")
     assert found.return_value == 0
     told = json.JSONDecoder().decode(found.output)

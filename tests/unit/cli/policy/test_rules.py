@@ -169,7 +169,7 @@ def test_rules_that_no_listed_tool_meets_are_named(live: Path) -> None:
         "dead: no listed tool is drop-database",
         "typo: no tool that it meets has the argument froce",
         "of-hub: no listed tool is push",
-        "5 rules on tools, 3 of them have no effect",
+        "5 rules on tools, of which 3 without effect",
         UNKNOWN,
     ]
     as_json = json.loads(run("check", "--live", "--json", str(live)).stdout)
@@ -181,4 +181,4 @@ def test_a_policy_whose_rules_meet_tools_passes(live: Path) -> None:
     live.write_text("\n".join(LIVE.split("\n")[:8]))
     found = run("check", "--live", str(live))
     assert found.return_value == 0
-    assert found.stdout.startswith("1 rules on tools, 0 of them have no effect\n")
+    assert found.stdout.startswith("1 rule on tools, of which 0 without effect\n")
