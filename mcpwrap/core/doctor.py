@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from mcpwrap.core.approval.authorization import reachable
+
 APPROVERS_GROUP = "mcpwrap-approvers"
 
 
@@ -47,6 +49,7 @@ class ApproverAccounts(msgspec.Struct, frozen=True, kw_only=True):
     members: Collection[str]  # of the group
     with_password: Collection[str]
     same_uid: bool = False  # the configuration lets agents' accounts answer without a proof
+    has_polkit: bool = False  # it can prove that the agent's own account answers
 
 
 def approver_checks(found: ApproverAccounts) -> list[Check]:
@@ -77,7 +80,26 @@ def _by_others(found: ApproverAccounts) -> list[Check]:
         return []
     by = [("members", found.members), ("by password", found.with_password)]
     text = "; ".join(f"{how}: {', '.join(sorted(names))}" for how, names in by if names)
-    return [good("approvals", text), *(_both(name, found) for name in sorted(_in_both(found)))]
+    both = (_both(name, found) for name in sorted(_in_both(found)))
+    return [good("approvals", text), *_unanswered(found), *both]
+
+
+def _unanswered(found: ApproverAccounts) -> list[Check]:
+    """Return the warning on agents whose calls only root can approve."""
+    if found.same_uid or found.has_polkit:
+        return []
+    members, with_password = frozenset(found.members), frozenset(found.with_password)
+    names = [n for n in sorted(found.agents) if not reachable(n, members, with_password)]
+    if not names:
+        return []
+    return [
+        warned(
+            f"approvals of calls of {', '.join(names)}",
+            "only root can give one: an account's own calls need its password, or another account",
+            f"`sudo mcpwrap approvals passwd {names[0]}`, or"
+            f" `sudo adduser OTHER {APPROVERS_GROUP}`",
+        )
+    ]
 
 
 def _in_both(found: ApproverAccounts) -> set[str]:

@@ -15,7 +15,7 @@ from mcpwrap.as_gate.approvals import authentication
 from mcpwrap.as_gate.approvals.authentication import account_of
 from mcpwrap.as_gate.approvals.connections import GROUP
 from mcpwrap.as_gate.approvals.decisions import DecisionExecutor
-from mcpwrap.core.approval.authorization import may
+from mcpwrap.core.approval.authorization import may, reachable
 from mcpwrap.core.approval.entry import QuestionRejected
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
@@ -44,9 +44,7 @@ class ReachableApprovers:
         if now_s - self._read_at_s >= KNOWN_FOR_S:
             self._read_at_s = now_s
             self._members, self._with_password = member_uids(), uids_with_password()
-        if self._members - {agent_uid}:  # the agent's own account needs a proof, too, as a member
-            return True
-        return agent_uid in self._with_password or has_polkit()
+        return bool(reachable(agent_uid, self._members, self._with_password)) or has_polkit()
 
 
 def member_uids() -> frozenset[int]:

@@ -1,8 +1,12 @@
 """Authorization of approvers: rights to see and answer a question, by account and by proof."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mcpwrap.core.wire.approval_socket import May, Proof
+
+_Account = TypeVar("_Account", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,17 @@ def may_proven(
     elif proven.uid != who.uid:
         return False
     return proven.uid == agent_uid or _is_approver(proven, rights)
+
+
+def reachable(
+    agent: _Account, members: AbstractSet[_Account], with_password: AbstractSet[_Account]
+) -> AbstractSet[_Account]:
+    """Return the accounts, by UID or name, that can answer the agent's questions.
+
+    Its own account needs a proof also as a member of the group. Root, polkit and `same_uid` are
+    not considered.
+    """
+    return (members - {agent}) | (with_password & {agent})
 
 
 def _is_approver(who: ApproverIdentity, rights: Rights) -> bool:

@@ -14,6 +14,7 @@ from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
+from mcpwrap.linux.polkit import Pkcheck
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 
@@ -38,6 +39,7 @@ def approvals(config: Config) -> list[Check]:
         members=set(members(APPROVERS_GROUP)),
         with_password=with_password,
         same_uid=config.approvals.same_uid,
+        has_polkit=has_polkit(),
     )
     return doctor.approver_checks(found)
 
@@ -58,6 +60,11 @@ def members(group: str) -> Iterator[str]:
     yield from accounts.members_of(group)
     gid = accounts.gid_of(group)
     yield from (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)
+
+
+def has_polkit() -> bool:
+    """Return whether polkit can prove that an agent's own account answers."""
+    return Path(Pkcheck().path).exists()
 
 
 def approvers() -> approver_passwords.Approvers:

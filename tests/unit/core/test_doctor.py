@@ -6,6 +6,7 @@ import pytest
 from mcpwrap.core.doctor import ApproverAccounts, approver_checks, failed, good, unknown, warned
 
 WATCH = "its programs can watch its password being typed"
+OWN = "an account's own calls need its password, or another account"
 OTHERS = "its programs can approve calls of other accounts"
 
 
@@ -14,7 +15,14 @@ OTHERS = "its programs can approve calls of other accounts"
     [
         ("", "", [("approvals", "warning", "only root can give one")]),
         ("bob", "", [("approvals", "good", "members: bob")]),
-        ("", "carol", [("approvals", "good", "by password: carol")]),
+        (
+            "",
+            "carol",
+            [
+                ("approvals", "good", "by password: carol"),
+                ("approvals of calls of alice, zoe", "warning", OWN),
+            ],
+        ),
         (
             "dora bob",
             "alice",
@@ -28,6 +36,7 @@ OTHERS = "its programs can approve calls of other accounts"
             "",
             [
                 ("approvals", "good", "members: alice"),
+                ("approvals of calls of alice", "warning", OWN),
                 ("approvals by alice", "warning", f"under this account too: {OTHERS}"),
             ],
         ),
@@ -64,6 +73,11 @@ def test_what_root_wrote_is_said_too() -> None:
     ]
     found = ApproverAccounts(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
     assert [one.what for one in approver_checks(found)][1:] == ["approvals"]
+
+
+def test_with_polkit_each_account_can_prove_its_own_approval() -> None:
+    found = ApproverAccounts(agents={"zoe"}, members=[], with_password=["carol"], has_polkit=True)
+    assert [one.what for one in approver_checks(found)] == ["approvals"]
 
 
 def test_checks_are_written_for_machines_as_they_are() -> None:

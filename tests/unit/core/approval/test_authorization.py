@@ -2,7 +2,14 @@
 
 import pytest
 
-from mcpwrap.core.approval.authorization import ApproverIdentity, Rights, may, may_proven, sees
+from mcpwrap.core.approval.authorization import (
+    ApproverIdentity,
+    Rights,
+    may,
+    may_proven,
+    reachable,
+    sees,
+)
 from mcpwrap.core.wire.approval_socket import May, Proof
 
 GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002
@@ -71,3 +78,20 @@ def test_without_setup_only_root_may_answer(uid: int) -> None:
 )
 def test_by_proof(uid: int, proven: int, proof: Proof, agent_uid: int, allowed: bool) -> None:  # noqa: FBT001
     assert may_proven(account(uid), account(proven), proof, agent_uid, RIGHTS) == allowed
+
+
+@pytest.mark.parametrize(
+    ("members", "with_password", "expected"),
+    [
+        ("", "", ""),
+        ("bob", "", "bob"),
+        ("alice", "", ""),  # its own calls need a proof of it, as a member too
+        ("alice bob", "", "bob"),
+        ("", "alice", "alice"),
+        ("", "bob", ""),  # a password is a proof for the account itself
+        ("alice bob", "alice carol", "alice bob"),
+    ],
+)
+def test_who_can_answer_questions_of_alice(members: str, with_password: str, expected: str) -> None:
+    found = reachable("alice", set(members.split()), set(with_password.split()))
+    assert found == set(expected.split())
