@@ -15,9 +15,14 @@ from mcpwrap.linux import accounts, root_files, tty
 from mcpwrap.plan import paths
 
 MIN_CHARS = 8
+_MAX_TRIES = 3  # as passwd(1)
 _WHERE = "mcpwrap approvals passwd"
 _FIRST_PERSON_UID = 1000  # SYS_UID_MAX is 999: useradd(8), and `man 5 login.defs`
 _NOBODY_UID = 65534
+
+
+class _PasswordError(UsageError):
+    """Password that cannot be used; the person is asked for another one."""
 
 
 def set_one(user: str, password: bytes) -> None:
@@ -55,18 +60,27 @@ def remove(user: str) -> None:
 
 
 def typed() -> bytes:
-    """Return a password that was typed twice.
+    """Return a password that was typed twice. After a slip it is asked for again.
 
     Raises:
-        UsageError: there is no terminal, the password cannot be used, or the two do not match.
+        UsageError: there is no terminal, or no password of three can be used.
     """
+    for _ in range(_MAX_TRIES - 1):
+        try:
+            return _typed_once()
+        except _PasswordError as error:
+            tty.fail(error)
+    return _typed_once()
+
+
+def _typed_once() -> bytes:
     first = tty.read_hidden(f"New password to approve with, {MIN_CHARS} characters or more: ")
     _expect_usable(first.encode())
     if tty.read_hidden("Once more: ") != first:
-        raise UsageError(
+        raise _PasswordError(
             "the two passwords do not match; nothing was changed",
             where=_WHERE,
-            fix="run the command again, and type the same password twice",
+            fix="type the same password twice",
             code="E-PASSWORD-MISMATCH",
         )
     return first.encode()
@@ -144,8 +158,8 @@ def _not_a_person(user: str, why: str) -> UsageError:
     )
 
 
-def _unusable(why: str) -> UsageError:
-    return UsageError(
+def _unusable(why: str) -> _PasswordError:
+    return _PasswordError(
         f"this password cannot be used: {why}; nothing was changed",
         where=_WHERE,
         fix="choose another one",

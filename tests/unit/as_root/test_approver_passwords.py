@@ -94,13 +94,38 @@ def test_short_and_unsendable_passwords_are_refused(file: Path, password: bytes,
 
 
 def test_it_is_typed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = ["correct horse", "correct horse", "correct horse", "correct mule", "short"]
+    answers = ["correct horse", "correct horse"]
     monkeypatch.setattr(tty, "read_hidden", lambda _: answers.pop(0))
     assert typed() == b"correct horse"
+    assert answers == []
+
+
+MISMATCH = ["correct horse", "correct mule"]
+
+
+@pytest.mark.parametrize(
+    ("slips", "why"),
+    [
+        (["short"], "under 8"),  # the second prompt is not shown
+        (MISMATCH, "do not match"),
+        (["short", *MISMATCH], "do not match"),
+    ],
+)
+def test_after_a_slip_it_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], slips: list[str], why: str
+) -> None:
+    answers = [*slips, "correct horse", "correct horse"]
+    monkeypatch.setattr(tty, "read_hidden", lambda _: answers.pop(0))
+    assert typed() == b"correct horse"
+    assert why in capsys.readouterr().err
+
+
+def test_after_three_slips_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = ["short", *MISMATCH, *MISMATCH, "correct horse"]
+    monkeypatch.setattr(tty, "read_hidden", lambda _: answers.pop(0))
     with pytest.raises(UsageError, match="do not match"):
         typed()
-    with pytest.raises(UsageError, match="under 8"):
-        typed()  # the second prompt is not shown
+    assert answers == ["correct horse"]
 
 
 def test_a_damaged_file_is_not_changed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
