@@ -24,6 +24,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 _TTY = "/dev/tty"
 _USUAL_COLUMNS = 80
 _MAX_ANSWER_BYTES = 64
+_MAX_ANSWERS = 3
 
 # Source: ECMA-48, SGR.
 Style = Literal["bold", "red", "green", "yellow", "cyan", "bright_black", "dim"]
@@ -198,7 +199,8 @@ def read_hidden(prompt: str) -> str:
 def says_yes(text: Callable[[int], str], question: str) -> bool:
     """Show a text, made for so many columns, then ask; return whether the answer is `yes`.
 
-    Input typed before the question is discarded. An interrupt or the end of input means no.
+    Input typed before the question is discarded. Another answer than `yes` or `no` repeats the
+    question, at most twice. An interrupt or the end of input means no.
 
     Raises:
         UsageError: the process has no terminal.
@@ -216,12 +218,22 @@ def says_yes(text: Callable[[int], str], question: str) -> bool:
         try:
             columns = os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
             _show(terminal, visible(text(columns)))  # its lines are cut and marked already
-            termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
-            _show(terminal, harmless(question))
-            answer = terminal.readline(_MAX_ANSWER_BYTES)
-            return answer.endswith(b"\n") and answer.strip() == b"yes"
+            return _is_yes(terminal, question)
         except KeyboardInterrupt:
             return False
+
+
+def _is_yes(terminal: FileIO, question: str) -> bool:
+    for _ in range(_MAX_ANSWERS):
+        termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
+        _show(terminal, harmless(question))
+        answer = terminal.readline(_MAX_ANSWER_BYTES)
+        is_line = answer.endswith(b"\n")
+        if is_line and answer.strip() == b"yes":
+            return True
+        if not answer or (is_line and answer.strip() == b"no"):
+            return False
+    return False
 
 
 def _show(terminal: FileIO, text: str) -> None:

@@ -35,13 +35,13 @@ def answer(plan: dict[str, str]) -> tuple[int, str, str, str]:
 
 
 def _shown(terminal: int, plan: dict[str, str]) -> str:
-    seen, is_asked = b"", False
+    seen, is_first = b"", True
     while piece := _read(terminal):
         seen += piece
-        if not is_asked and seen.endswith(plan["question"].encode()):
-            is_asked = True
-            if plan["meanwhile"]:
+        if seen.endswith(plan["question"].encode()):  # once more, after another word
+            if is_first and plan["meanwhile"]:
                 subprocess.run(["sh", "-c", plan["meanwhile"]], check=True, stdout=2)
+            is_first = False
             os.write(terminal, plan["answer"].encode())
     return seen.decode()
 

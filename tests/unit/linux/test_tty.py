@@ -50,11 +50,12 @@ from mcpwrap.linux import tty
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & makes us ignore it
 print(tty.says_yes(lambda columns: f"{columns} columns\\n" + "text\\n" * 2000, "Yes or no: "))
 """
+QUESTION = b"Yes or no: "
 ASKED = [sys.executable, "-c", ASK]
 
 
-def answered(answer: bytes, *, early: bytes = b"", columns: int = 0) -> tuple[str, bytes]:
-    """Return the result of an answer, and the terminal's output."""
+def answered(*answers: bytes, early: bytes = b"", columns: int = 0) -> tuple[str, bytes]:
+    """Return the result of answers, each to a question, and the terminal's output."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, True)
     termios.tcsetwinsize(theirs, (24, columns))
@@ -64,32 +65,38 @@ def answered(answer: bytes, *, early: bytes = b"", columns: int = 0) -> tuple[st
     ) as process:
         os.close(theirs)
         seen = b""
-        while not seen.endswith(b"Yes or no: "):
-            seen += os.read(ours, 65536)
-        os.write(ours, answer)
+        for answer in answers:
+            until = seen.count(QUESTION) + 1
+            while not (seen.endswith(QUESTION) and seen.count(QUESTION) == until):
+                seen += os.read(ours, 65536)
+            os.write(ours, answer)
         out, _ = process.communicate(timeout=pace.WAIT_S)
     os.close(ours)
     return out, seen
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_yes"),
+    ("answers", "is_yes"),
     [
-        (b"yes\n", True),
-        (b" yes \n", True),
-        (b"no\n", False),
-        (b"\n", False),
-        (b"y\n", False),
-        (b"YES\n", False),
-        (b"yes yes\n", False),
-        (b"yes" + b" " * 100 + b"not\n", False),
-        (b"no\nyes\n", False),
-        (b"\x04", False),
-        (b"\x03", False),
+        ([b"yes\n"], True),
+        ([b" yes \n"], True),
+        ([b"no\n"], False),
+        ([b" no \n"], False),
+        ([b"no\nyes\n"], False),
+        ([b"\x04"], False),
+        ([b"\x03"], False),
+        # Another answer is asked for again; the rest of its line is not an answer.
+        ([b"\n", b"no\n"], False),
+        ([b"y\n", b"yes\n"], True),
+        ([b"y\nyes\n", b"no\n"], False),
+        ([b"yes" + b" " * 100 + b"not\n", b"no\n"], False),
+        ([b"yes" + b" " * 61 + b"yes\n", b"\x04"], False),
+        ([b"y\n", b"YES\n", b"yes yes\n"], False),
+        ([b"y\n", b"YES\n", b"yes\n"], True),
     ],
 )
-def test_only_yes_is_yes(answer: bytes, is_yes: bool) -> None:  # noqa: FBT001
-    out, seen = answered(answer)
+def test_only_yes_is_yes(answers: list[bytes], is_yes: bool) -> None:  # noqa: FBT001
+    out, seen = answered(*answers)
     assert out == f"{is_yes}\n"
     assert seen.count(b"text\r\n") == 2000
 
