@@ -25,6 +25,7 @@ _TTY = "/dev/tty"
 _USUAL_COLUMNS = 80
 _MAX_ANSWER_BYTES = 64
 _MAX_ANSWERS = 3
+_CLEARED = "\r\x1b[K"  # ECMA-48, EL: to the end of the line
 
 # Source: ECMA-48, SGR.
 Style = Literal["bold", "red", "green", "yellow", "cyan", "bright_black", "dim"]
@@ -74,6 +75,17 @@ def warn_lines(lines: Iterable[Part]) -> None:
 def say_lines(lines: Iterable[Part]) -> None:
     """Print lines, each of one part. A text is cut into lines before names go into it."""
     _put(sys.stdout, [(line,) for line in lines])
+
+
+def progress(text: str) -> None:
+    """Rewrite the last line of standard error with this text if that is a terminal; "" clears it.
+
+    Other output is printed after it is cleared.
+    """
+    if sys.stderr is not None and sys.stderr.isatty():
+        columns = columns_of(sys.stderr.fileno()) or _USUAL_COLUMNS
+        sys.stderr.write(f"{_CLEARED}{harmless(text)[: columns - 1]}")
+        sys.stderr.flush()
 
 
 def fail(error: McpwrapError, program: str = "mcpwrap") -> None:

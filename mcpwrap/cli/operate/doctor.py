@@ -164,7 +164,20 @@ def _checks(config: Config, name: str | None) -> Generator[Check]:
     uid_by_name = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     asked = [server for server in config.servers.values() if name in {None, server.name}]
     with trial_wrappers.side_by_side() as pool:
-        yield from chain.from_iterable(pool.map(partial(_of_server, uid_by_name), asked))
+        found = pool.map(partial(_of_server, uid_by_name), asked)
+        yield from chain.from_iterable(_with_progress(found, len(asked)))
+
+
+def _with_progress(found: Iterator[list[Check]], count: int) -> Iterator[list[Check]]:
+    """Yield the checks of each server, and print how many servers have them while one is tested."""
+    try:
+        for number in range(count):
+            tty.progress(f"testing servers: {number} of {count} done, each takes some seconds")
+            checks = next(found)
+            tty.progress("")
+            yield checks
+    finally:
+        tty.progress("")
 
 
 def _of_server(uid_by_name: Mapping[str, int], server: Server) -> list[Check]:

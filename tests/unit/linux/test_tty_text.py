@@ -241,3 +241,14 @@ def test_ruff_finds_each_bypass(file: str) -> None:
     found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if line.startswith(file)}
     first = HEAD.count("\n") + 1
     assert found - {2} == set(range(first, first + len(WAYS_ROUND)))
+
+
+def test_progress_is_a_line_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_terminal, expected in [(True, "\r\x1b[K0 of\\x1b 2\r\x1b[K"), (False, "")]:
+        stream = StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda is_one=is_terminal: is_one)
+        monkeypatch.setattr(stream, "fileno", lambda: -1)  # its width is not known
+        monkeypatch.setattr(sys, "stderr", stream)
+        tty.progress("0 of\x1b 2")
+        tty.progress("")
+        assert stream.getvalue() == expected
