@@ -248,6 +248,12 @@ def _is_yes(terminal: FileIO, question: str) -> bool:
     return False
 
 
+def drop_typed_ahead() -> None:
+    """Discard what was typed at standard input's terminal before a question."""
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 def _show(terminal: FileIO, text: str) -> None:
     left = text.encode()
     while left:

@@ -111,6 +111,37 @@ def test_the_text_is_made_for_the_width_of_the_terminal(columns: int, said: byte
     assert said in answered(b"no\n", columns=columns)[1]
 
 
+DROP = """
+import sys
+from mcpwrap.linux import tty
+tty.drop_typed_ahead()
+print("Name: ", end="", flush=True)
+print("-", input(), "-")
+"""
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_of_a_terminal_what_was_typed_ahead_is_dropped(is_terminal: bool) -> None:  # noqa: FBT001
+    argv = [sys.executable, "-c", DROP]
+    if not is_terminal:
+        done = subprocess.run(argv, input="early\n", capture_output=True, text=True, check=True)
+        assert done.stdout == "Name: - early -\n"
+        return
+    ours, theirs = pty.openpty()
+    os.write(ours, b"early\n")
+    with subprocess.Popen(argv, stdin=theirs, stdout=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        while not seen.endswith(b"Name: "):
+            seen += os.read(ours, 1024)
+        os.write(ours, b"late\n")
+        while b" -\r\n" not in seen:
+            seen += os.read(ours, 1024)
+        assert process.wait(pace.WAIT_S) == 0
+    os.close(ours)
+    assert b"- late -" in seen
+
+
 def test_without_a_terminal_confirmation_is_an_error() -> None:
     done = subprocess.run(
         ["setsid", "--wait", *ASKED], input="yes\n", capture_output=True, text=True, timeout=60

@@ -66,6 +66,7 @@ class Guide:
         """Ask, and return whether the answer is yes, which Enter is too."""
         if self._is_agreed:
             return True
+        tty.drop_typed_ahead()
         return output.agrees(f"   {question}")
 
     def offers(self, command: str, question: str) -> bool:
@@ -79,7 +80,10 @@ class Guide:
 
     def named(self, question: str) -> str:
         """Ask for a name."""
-        return "" if self._is_agreed else output.ask_optional(f"   {question}")
+        if self._is_agreed:
+            return ""
+        tty.drop_typed_ahead()
+        return output.ask_optional(f"   {question}")
 
     def ran(self, argv: Sequence[str], *, stdin: bytes | None = None, by: str = "") -> int:
         """Run a command of root at this terminal, for the account `by`; return its status.
