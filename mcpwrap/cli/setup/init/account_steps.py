@@ -3,7 +3,9 @@
 import msgspec
 
 from mcpwrap.cli.setup.init.guide import MCPWRAP, Guide
-from mcpwrap.cli.setup.init.person import PersonAccount, person_of
+from mcpwrap.cli.setup.init.machine_steps import configuration
+from mcpwrap.cli.setup.init.person import PersonAccount, other_person
+from mcpwrap.core.approval.authorization import reachable
 from mcpwrap.core.doctor import APPROVERS_GROUP
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
@@ -19,6 +21,7 @@ By the default policy, calls that delete data wait for a person. Agents run as {
 its answers need a password, which is for approvals only. A program of that account could watch
 it being typed: an account without agents is safer."""
 _NOBODY_APPROVES = "only root can approve: what waits for a person is refused to agents"
+_POLKIT = "only root can approve, and {account} by `--polkit`, with the password of the account"
 
 
 def group(guide: Guide, who: PersonAccount) -> None:
@@ -37,45 +40,63 @@ def group(guide: Guide, who: PersonAccount) -> None:
 
 
 def approver(guide: Guide, who: PersonAccount) -> None:
-    """Give the person a password for approvals, or another account the right to approve."""
+    """Give the person a password for approvals, or another account the right to approve.
+
+    Polkit, where it is installed, does not end the step: the account may have no password.
+    """
     command = f"sudo mcpwrap approvals passwd {who.account}"
     guide.title("Approver: a person who answers calls that wait")
-    known = _approvers()
+    config = configuration()
+    if config and config.approvals.same_uid:
+        why = f"{who.account} can approve without a password, by `same_uid`"
+        guide.end(APPROVER, "already", command, why)
+        return
+    known = _approvers(who)
     if known:
-        guide.end(APPROVER, "already", command, f"{', '.join(known)} can approve")
+        why = f"{', '.join(known)} can approve calls of {who.account}"
+        guide.end(APPROVER, "already", command, why)
         return
     for line in _REASON.format(account=who.account).split("\n"):
         guide.say(f"   {line}")
     if guide.offers(command, f"Set one for {who.account}?"):
         _password(guide, who, command)
-    elif other := guide.named("Another account that may approve (Enter: none):"):
-        _add(person_of(other), APPROVERS_GROUP)
-        typed = f"sudo usermod -aG {APPROVERS_GROUP} {other}"
-        guide.end(APPROVER, "done", typed, f"{other} can approve")
+    elif name := guide.named("Another account that may approve (Enter: none)"):
+        other = other_person(name, who)
+        _add(other, APPROVERS_GROUP)
+        typed = f"sudo usermod -aG {APPROVERS_GROUP} {other.account}"
+        why = f"{other.account} can approve calls of {who.account}"
+        guide.end(APPROVER, "done", typed, why)
     else:
-        guide.end(APPROVER, "skipped", command, _NOBODY_APPROVES)
+        guide.end(APPROVER, "skipped", command, _left(who))
 
 
 def _password(guide: Guide, who: PersonAccount, command: str) -> None:
     if not tty.has_terminal():
-        why = f"a password is typed at a terminal, and there is none; {_NOBODY_APPROVES}"
+        why = f"a password is typed at a terminal, and there is none; {_left(who)}"
         guide.end(APPROVER, "skipped", command, why)
         return
     status = guide.ran([MCPWRAP, "approvals", "passwd", who.account])
     if status == 0:
         guide.end(APPROVER, "done", command, f"{who.account} can approve with the password")
     else:
-        guide.end(APPROVER, "failed", command, f"no password was set; {_NOBODY_APPROVES}")
+        guide.end(APPROVER, "failed", command, f"no password was set; {_left(who)}")
 
 
-def _approvers() -> list[str]:
-    """Return the accounts that can approve, but for root.
+def _left(who: PersonAccount) -> str:
+    """Return who can approve the person's calls without this step."""
+    if approval_checks.has_polkit():
+        return _POLKIT.format(account=who.account)
+    return _NOBODY_APPROVES
+
+
+def _approvers(who: PersonAccount) -> list[str]:
+    """Return the accounts that can approve calls of this one, but for root and by polkit.
 
     Raises:
         McpwrapError: the file with the passwords is damaged.
     """
     try:
-        with_password = set(approval_checks.approvers().by_user)
+        with_password = {one.uid for one in approval_checks.approvers().by_user.values()}
     except msgspec.MsgspecError as error:
         raise McpwrapError(
             f"is damaged: {error}",
@@ -83,7 +104,13 @@ def _approvers() -> list[str]:
             fix="remove the file, and set each password again",
             code="E-PASSWORD-FILE-DAMAGED",
         ) from error
-    return sorted(with_password.union(approval_checks.members(APPROVERS_GROUP)))
+    name_by_uid = {
+        uid: name
+        for name in approval_checks.members(APPROVERS_GROUP)
+        if (uid := accounts.uid_of(name)) is not None  # it may have been removed
+    }
+    known = reachable(who.uid, set(name_by_uid), with_password)
+    return sorted(name_by_uid.get(uid, who.account) for uid in known)
 
 
 def _is_in(name: str, who: PersonAccount) -> bool:

@@ -11,10 +11,8 @@ from mcpwrap.cli.setup.init import account_steps, agents_step, machine_steps
 from mcpwrap.cli.setup.init.guide import Guide, StepResult
 from mcpwrap.cli.setup.init.person import PersonAccount, person_of
 from mcpwrap.config.model import Server
-from mcpwrap.config.parse import parse
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError, file_error
 from mcpwrap.linux import accounts, tty
-from mcpwrap.machine import observer
 
 _NEXT = ("mcpwrap status", "mcpwrap approvals")
 _NEXT_WITHOUT_SERVERS = ("mcpwrap wrap --all", "mcpwrap clients")
@@ -126,12 +124,8 @@ def _end(guide: Guide, who: PersonAccount, *, as_json: bool) -> None:
 
 def _servers(who: PersonAccount) -> list[str]:
     """Return the configured servers that the person's agents may use; none if it has errors."""
-    if not observer.has_configuration():
-        return []
-    try:
-        servers = parse(observer.config_files()).servers.values()
-    except UsageError:  # the step for the configuration has reported it
-        return []
+    config = machine_steps.configuration()
+    servers = config.servers.values() if config else []
     return sorted(server.name for server in servers if _may_use(server, who))
 
 

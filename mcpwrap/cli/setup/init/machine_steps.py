@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.cli.setup.init.guide import ENVIRON, MCPWRAP, Guide
+from mcpwrap.config.model import Config
+from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine import observer, planning
 from mcpwrap.machine.doctor import machine_checks
@@ -41,6 +43,19 @@ def squid(guide: Guide) -> None:
         guide.end(SQUID, "done", command, "mcpwrap starts instances of its own")
     else:
         guide.end(SQUID, "failed", command, f"apt could not install it; {_NO_EGRESS}")
+
+
+def configuration() -> Config | None:
+    """Return the configuration of the machine; None if there is none, or it has errors.
+
+    The step for the configuration reports these.
+    """
+    if not observer.has_configuration():
+        return None
+    try:
+        return parse(observer.config_files())
+    except UsageError:
+        return None
 
 
 def apply(guide: Guide) -> None:

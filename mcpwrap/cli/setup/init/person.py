@@ -59,23 +59,51 @@ def person_of(account: str) -> PersonAccount:
             fix="name the account that runs the agents: `mcpwrap init --for USER`",
             code="E-INIT-NO-PERSON",
         )
-    try:
-        entry = pwd.getpwnam(account)
-    except (KeyError, ValueError):  # ValueError: with a NUL in it
-        raise _not_a_person(account, "there is no such account") from None
-    uid = entry.pw_uid
-    if uid < _FIRST_PERSON_UID or uid == _NOBODY_UID or FIRST_UID <= uid <= LAST_UID:
-        raise _not_a_person(account, "it is a system account, or that of a server")
-    return PersonAccount(entry.pw_name, uid, entry.pw_gid, entry.pw_dir, entry.pw_shell)
-
-
-def _not_a_person(account: str, why: str) -> UsageError:
-    return UsageError(
-        f"{account!r} cannot be set up: {why}; nothing was changed",
+    found = _found(account)
+    if isinstance(found, PersonAccount):
+        return found
+    raise UsageError(
+        f"{account!r} cannot be set up: {found}; nothing was changed",
         where=_WHERE,
         fix="name the account of the person who runs the agents: `mcpwrap init --for USER`",
         code="E-INIT-ACCOUNT",
     )
+
+
+def other_person(account: str, who: PersonAccount) -> PersonAccount:
+    """Return the account of this name, which is to approve calls of `who`.
+
+    Raises:
+        UsageError: it is not that of another person.
+    """
+    found = _found(account)
+    if isinstance(found, PersonAccount) and found.uid == who.uid:
+        found = "an account's own calls need its password, also where it is a member of the group"
+    if isinstance(found, PersonAccount):
+        return found
+    raise UsageError(
+        f"{account!r} cannot approve calls of {who.account}: {found}; it was not added",
+        where=_WHERE,
+        fix=f"run `sudo {again(who)}`, and name another account of a person, or set a password",
+        code="E-INIT-APPROVER",
+    )
+
+
+def again(who: PersonAccount) -> str:
+    """Return the command line of another run for this account."""
+    return f"mcpwrap init --for {who.account}"
+
+
+def _found(account: str) -> PersonAccount | str:
+    """Return the account of a person, or why there is none."""
+    try:
+        entry = pwd.getpwnam(account)
+    except (KeyError, ValueError):  # ValueError: with a NUL in it
+        return "there is no such account"
+    uid = entry.pw_uid
+    if uid < _FIRST_PERSON_UID or uid == _NOBODY_UID or FIRST_UID <= uid <= LAST_UID:
+        return "it is a system account, or that of a server"
+    return PersonAccount(entry.pw_name, uid, entry.pw_gid, entry.pw_dir, entry.pw_shell)
 
 
 def login_environ(who: PersonAccount) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Root:
         self.squid = good("Squid", "5.7")
         self.todo: list[object] = []
         self.is_configured = True
+        self.has_polkit = False
 
     def run(self, *argv: str) -> str:
         self.ran.append(" ".join(argv))
@@ -67,8 +68,10 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Root:
         (os, "getgrouplist", lambda *_: root.groups),
         (paths, "ROOT_PROGRAM", str(program)),
         (command, "person_of", lambda _: ALICE),
-        (account_steps, "person_of", lambda name: PersonAccount(name, 1001, 1001, "/", "")),
+        (account_steps, "other_person", lambda name, _: PersonAccount(name, 1001, 1001, "/", "")),
         (accounts, "gid_of", gids.get),
+        (accounts, "uid_of", {"alice": 1000, "bob": 1001, "alias": 1000}.get),
+        (approval_checks, "has_polkit", lambda: root.has_polkit),
         (systemctl, "run", lambda *argv: root.run(*argv)),  # noqa: PLW0108 - a test replaces it
         (Guide, "ran", lambda *argv, **_: root.ran_at_terminal(*argv)),
         (approval_checks, "approvers", lambda: Approvers(by_user=root.passwords)),

@@ -14,6 +14,7 @@ from mcpwrap.cli.setup.init.person import (
     MAX_OUTPUT_BYTES,
     PersonAccount,
     login_environ,
+    other_person,
     output_of,
     person_of,
     started,
@@ -62,6 +63,21 @@ def test_only_a_person_is_set_up(
 def test_there_is_no_such_account() -> None:
     with pytest.raises(UsageError, match="no such account"):
         person_of("no-such-account-here")
+
+
+@pytest.mark.parametrize(
+    ("uid", "why"), [(1001, ""), (1000, "an account's own calls"), (1, "a system account")]
+)
+def test_another_person_approves(monkeypatch: pytest.MonkeyPatch, uid: int, why: str) -> None:
+    alice = PersonAccount("alice", 1000, 1000, "/", "")
+    entry = SimpleNamespace(pw_name="bob", pw_uid=uid, pw_gid=uid, pw_dir="/", pw_shell="")
+    monkeypatch.setattr(person, "pwd", SimpleNamespace(getpwnam=lambda _: entry))
+    if not why:
+        assert other_person("bob", alice) == PersonAccount("bob", uid, uid, "/", "")
+        return
+    text = f"'bob' cannot approve calls of alice: .*{why}.*E-INIT-APPROVER.*\\n.*--for alice"
+    with pytest.raises(UsageError, match=text):
+        other_person("bob", alice)
 
 
 def test_variables_are_those_of_an_interactive_shell(me: PersonAccount) -> None:
