@@ -32,7 +32,7 @@ def group(guide: Guide, who: PersonAccount) -> None:
         guide.end(GROUP, "already", command, f"{who.account} is in it")
     elif guide.offers(command, f"Add {who.account} to it?"):
         _add(who, USERS_GROUP)
-        why = f"{who.account} is in it from the next login on, or in `newgrp {USERS_GROUP}`"
+        why = f"{who.account} is in it from the next login on: log out, and in again"
         guide.end(GROUP, "done", command, why)
     else:
         why = f"{who.account} can use servers that name it in `agents`, and no others"
