@@ -9,7 +9,7 @@ from mcpwrap.cli.common.become_root import expect_installed, expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.setup.init import account_steps, agents_step, machine_steps
 from mcpwrap.cli.setup.init.guide import Guide, StepResult
-from mcpwrap.cli.setup.init.person import PersonAccount, person_of
+from mcpwrap.cli.setup.init.person import PersonAccount, again, person_of
 from mcpwrap.config.model import Server
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError, file_error
 from mcpwrap.linux import accounts, tty
@@ -27,7 +27,8 @@ class InitReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[StepResult]  # in their order; those after an interruption are left out
     servers: list[str]  # configured ones that the account's agents may use
     is_changed: bool
-    next: list[str]  # commands
+    is_interrupted: bool
+    next: list[str]  # commands: of steps that are open, then others
 
 
 @click.command("init")
@@ -46,8 +47,8 @@ def command(*, account: str, yes: bool, as_json: bool) -> int:
     configuration, by `apply`; the servers in the files of the account's agents, by `mcpwrap wrap`;
     a test, by `doctor`. Each shows its state and the command that it stands for, and asks; Enter is
     yes. What is set up already is not changed: run it again at any time.
-    With --yes no step asks, but a password and the `yes` to new servers are typed at a terminal:
-    without one these are skipped.
+    With --yes no step asks, but a password and the `yes` to new servers are typed at the
+    terminal of the process, whatever standard input is: without one these are skipped.
     Exit status: 0 no step failed, 1 a step failed, 2 wrong usage, and nothing was changed,
     130 interrupted: what is done stays, and the next run continues.
     """
@@ -68,16 +69,15 @@ def command(*, account: str, yes: bool, as_json: bool) -> int:
             fix="run it in a terminal, or give `--yes`",
             code="E-USAGE-NO-TERMINAL",
         )
-    guide = Guide(is_agreed=yes, is_json=as_json)
+    guide, name = Guide(is_agreed=yes, is_json=as_json), account_steps.GROUP
     try:
         for name, step in _steps():
             _taken(guide, who, name, step)
     except (click.Abort, KeyboardInterrupt):
         guide.say()
-        guide.say("interrupted: what is done stays done; `sudo mcpwrap init` continues")
-        _end(guide, who, as_json=as_json)
+        _end(guide, who, as_json=as_json, interrupted=name)
         raise click.Abort from None
-    _end(guide, who, as_json=as_json)
+    _end(guide, who, as_json=as_json, interrupted="")
     return EXIT_FAILED if any(r.state == "failed" for r in guide.results) else EXIT_OK
 
 
@@ -107,19 +107,37 @@ def _fail(guide: Guide, name: str, error: McpwrapError) -> None:
     guide.end(name, "failed", "", f"{error.where}: {error.named_problem}")
 
 
-def _end(guide: Guide, who: PersonAccount, *, as_json: bool) -> None:
+def _end(guide: Guide, who: PersonAccount, *, as_json: bool, interrupted: str) -> None:
+    """Print the report; `interrupted` is the name of the step that was."""
     servers = _servers(who)
+    typed = f"sudo {again(who)}"
+    following = [typed] if interrupted else []
+    following += [step.command or typed for step in guide.results if _is_open(step)]
+    following += _NEXT if servers else _NEXT_WITHOUT_SERVERS
     report = InitReport(
         account=who.account,
         steps=guide.results,
         servers=servers,
-        is_changed=any(result.state == "done" for result in guide.results),
-        next=list(_NEXT if servers else _NEXT_WITHOUT_SERVERS),
+        is_changed=any(_is_change(result) for result in guide.results),
+        is_interrupted=bool(interrupted),
+        next=list(dict.fromkeys(following)),
     )
+    if interrupted:
+        text = f"interrupted at the step {interrupted}: what is done stays; `{typed}` continues"
+        guide.say(tty.styled(text, "yellow"))
     if as_json:
         print_json(report)
     else:
         _show(report)
+
+
+def _is_change(step: StepResult) -> bool:
+    return step.state == "done" and step.name != machine_steps.DOCTOR
+
+
+def _is_open(step: StepResult) -> bool:
+    is_untested = step.name == machine_steps.DOCTOR and step.state == "skipped"
+    return step.state in {"skipped", "failed"} and not is_untested
 
 
 def _servers(who: PersonAccount) -> list[str]:
@@ -136,14 +154,14 @@ def _may_use(server: Server, who: PersonAccount) -> bool:
 
 def _show(report: InitReport) -> None:
     tty.say()
-    if not report.is_changed and all(step.state != "failed" for step in report.steps):
-        tty.say(tty.styled("nothing to do", "bold"))
+    still_open = [step for step in report.steps if _is_open(step)]
+    if not report.is_changed and not report.is_interrupted:
+        text = "nothing was changed" if still_open else "nothing to do"
+        tty.say(tty.styled(text, "bold"))
     count = len(report.servers)
     names = f": {', '.join(report.servers)}" if count else ""
     tty.say(f"{report.account} has {count} server{'s' * (count != 1)} behind the gate{names}")
-    for step in report.steps:
-        is_untested = step.name == machine_steps.DOCTOR and step.state == "skipped"
-        if step.state in {"skipped", "failed"} and not is_untested:
-            typed = f"; `{step.command}`" if step.command else ""
-            tty.say(f"open: {step.name}: {step.why}{typed}")
+    for step in still_open:
+        typed = f"; `{step.command}`" if step.command else ""
+        tty.say(f"open: {step.name}: {step.why}{typed}")
     tty.say(f"next: {', '.join(f'`{one}`' for one in report.next)}")

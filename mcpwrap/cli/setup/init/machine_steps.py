@@ -2,6 +2,7 @@
 
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -87,8 +88,8 @@ def doctor(guide: Guide) -> None:
     if not observer.has_configuration():
         guide.end(DOCTOR, "skipped", command, _NO_CONFIGURATION)
         return
-    if not any(result.state in {"done", "failed"} for result in guide.results):
-        guide.end(DOCTOR, "skipped", command, "nothing was changed")
+    if not any(result.state == "done" for result in guide.results):
+        guide.end(DOCTOR, "skipped", command, "no step has completed a change")
         return
     guide.show(command)
     guide.say("   each server is started and tried, which takes some seconds")
@@ -102,12 +103,28 @@ def doctor(guide: Guide) -> None:
     checks: list[Check] = []
     with suppress(msgspec.MsgspecError):
         checks = msgspec.json.decode(done.stdout, type=list[Check])
-    for check in checks:
-        if check.state != "good":
-            colour: tty.Style = "red" if check.state == "failed" else "yellow"
-            guide.say("   ", tty.styled(check.state, colour), f" {check.what}: {check.found}")
-            guide.say(f"     fix: {check.fix}")
+    for check in shown(checks):
+        colour: tty.Style = "red" if check.state == "failed" else "yellow"
+        guide.say("   ", tty.styled(check.state, colour), f" {check.what}: {check.found}")
+        guide.say(f"     fix: {check.fix}")
     count = Counter(check.state for check in checks)
     why = ", ".join(f"{number} {state}" for state, number in sorted(count.items()))
     is_broken = not checks or done.returncode == EXIT_FAILED
     guide.end(DOCTOR, "failed" if is_broken else "done", command, why or "it gave no result")
+
+
+def shown(checks: list[Check]) -> Iterator[Check]:
+    """Yield the checks that are not good.
+
+    Of a server that is broken those that could not be made are left out: they are made after the
+    repair of what is shown.
+    """
+    broken = {_subject(check) for check in checks if check.state == "failed"}
+    for check in checks:
+        is_consequence = check.state == "unknown" and _subject(check) in broken
+        if check.state != "good" and not is_consequence:
+            yield check
+
+
+def _subject(check: Check) -> str:
+    return check.what.partition(":")[0]

@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 from mcpwrap.cli.main import cli
 from mcpwrap.cli.setup.init import account_steps, agents_step, command, machine_steps
-from mcpwrap.cli.setup.init.guide import Guide
+from mcpwrap.cli.setup.init.guide import Guide, StepState
 from mcpwrap.cli.setup.init.person import PersonAccount
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.core.doctor import Check, failed, good, warned
+from mcpwrap.core.doctor import failed, good, warned
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
@@ -183,7 +183,11 @@ def test_no_answer_ends_it_and_says_how_to_continue(
     result = init(typed="\n")  # the end of input is like Ctrl-C
     assert isinstance(result.exception, click.Abort)
     assert root.ran == ["/usr/sbin/usermod -aG mcpwrap alice"]
-    assert "`sudo mcpwrap init` continues" in result.stdout
+    told = result.stdout.split("interrupted at the step approver")[1]
+    again = "`sudo mcpwrap init --for alice`"
+    assert f": what is done stays; {again} continues\n" in told
+    assert f"next: {again}, " in told
+    assert "nothing" not in told
 
 
 def raises_tool_error(root: Root, _: pytest.MonkeyPatch) -> None:
@@ -255,50 +259,87 @@ def test_a_step_that_fails_does_not_end_the_run(
     assert result.return_value == status
 
 
-@pytest.mark.parametrize(
-    ("checks", "status", "state", "why"),
-    [
-        ([good("a", "b"), warned("c", "d", "e")], 0, "done", "1 good, 1 warning"),
-        ([failed("c", "d", "e")], 1, "failed", "1 failed"),
-        ("", 2, "failed", "it gave no result"),
-        ("Traceback", 2, "failed", "it gave no result"),
-        ("[{}]", 0, "failed", "it gave no result"),
-    ],
-)
-def test_the_doctors_checks_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    checks: list[Check] | str,
-    status: int,
-    state: str,
-    why: str,
-) -> None:
-    text = checks if isinstance(checks, str) else msgspec.json.encode(checks).decode()
-    program = tmp_path / "mcpwrap"
-    printed = f"echo '{text}' | tr -d '\\n'"
-    program.write_text(f'#!/bin/sh\n[ -n "$OF_CALLER" ] || {printed}\nexit {status}\n')
-    monkeypatch.setenv("OF_CALLER", "x")
-    program.chmod(0o755)
-    monkeypatch.setattr(machine_steps, "MCPWRAP", str(program))
-    monkeypatch.setattr(observer, "has_configuration", lambda: True)
-    guide = Guide(is_agreed=True, is_json=True)
-    guide.end("group", "already", "", "")
-    machine_steps.doctor(guide)
-    assert guide.results[-1].state == "skipped"  # nothing was changed
-    guide.end("group", "done", "", "")
-    machine_steps.doctor(guide)
-    assert (guide.results[-1].state, guide.results[-1].why) == (state, why)
-
-
 def test_what_is_open_is_listed_at_the_end(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tty, "has_terminal", lambda: False)
     root.groups = {USERS_GID}
-    lines = init("--yes").stdout.split("nothing to do\n")[1].splitlines()
+    lines = init("--yes").stdout.split("nothing was changed\n")[1].splitlines()
     assert lines == [
         "alice has 0 servers behind the gate",
         f"open: approver: {NO_PASSWORD}; `sudo mcpwrap approvals passwd alice`",
-        "next: `mcpwrap wrap --all`, `mcpwrap clients`",
+        "next: `sudo mcpwrap approvals passwd alice`, `mcpwrap wrap --all`, `mcpwrap clients`",
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "doctor", "is_changed", "following"),
+    [
+        ("failed", "done", False, ["mcpwrap wrap --all", "mcpwrap clients"]),
+        ("done", "failed", True, ["sudo mcpwrap doctor", "mcpwrap wrap --all", "mcpwrap clients"]),
+        ("already", "skipped", False, ["mcpwrap wrap --all", "mcpwrap clients"]),
+    ],
+)
+def test_a_test_is_no_change(
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    state: StepState,
+    doctor: StepState,
+    is_changed: bool,  # noqa: FBT001
+    following: list[str],
+) -> None:
+    root.groups = {USERS_GID}
+    root.members = ["bob"]
+    wrap, test = "mcpwrap wrap --all", "sudo mcpwrap doctor"
+    monkeypatch.setattr(
+        agents_step, "agents", lambda guide, _: guide.end("agents", state, wrap, "")
+    )
+    monkeypatch.setattr(machine_steps, "doctor", lambda g: g.end("doctor", doctor, test, ""))
+    report = json.loads(init("--yes", "--json").stdout)
+    found = (report["is_changed"], report["is_interrupted"], report["next"])
+    assert found == (is_changed, False, following)
+
+
+PASSWD = "/usr/bin/mcpwrap approvals passwd alice"
+SAME_UID = b"[approvals]\nsame_uid = true\n"
+
+
+@pytest.mark.parametrize(
+    ("members", "passwords", "config", "why"),
+    [
+        (["bob"], {}, b"", "bob can approve calls of alice"),
+        (["bob", "alice"], {"alice": 1000}, b"", "alice, bob can approve calls of alice"),
+        ([], {"alice": 1000}, b"", "alice can approve calls of alice"),
+        ([], {}, SAME_UID, "alice can approve without a password, by `same_uid`"),
+        (["alice"], {}, b"", ""),
+        (["alias"], {}, b"", ""),
+        (["gone"], {}, b"", ""),
+        ([], {"bob": 1001}, b"", ""),
+        ([], {"alice": 999}, b"", ""),  # of another account that had the name
+    ],
+)
+def test_the_approver_is_one_of_calls_of_this_account(
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    members: list[str],
+    passwords: dict[str, int],
+    config: bytes,
+    why: str,
+) -> None:
+    root.members = members
+    root.passwords = {name: Approver(uid=uid, hash="x") for name, uid in passwords.items()}
+    monkeypatch.setattr(observer, "config_files", lambda: [SourceFile("c", config)])
+    step = json.loads(init("--yes", "--json").stdout)["steps"][2]
+    assert (step["state"] == "already", PASSWD in root.ran) == (bool(why), not why)
+    assert not why or step["why"] == why
+
+
+def test_polkit_is_named_where_it_is_what_is_left(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root.has_polkit = True
+    monkeypatch.setattr(tty, "has_terminal", lambda: False)
+    step = json.loads(init("--yes", "--json").stdout)["steps"][2]
+    assert step["state"] == "skipped"
+    assert step["why"].endswith("and alice by `--polkit`, with the password of the account")
 
 
 CONFIG = b"""
