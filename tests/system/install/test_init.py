@@ -212,12 +212,45 @@ def test_a_person_may_stop_at_any_question(boot: Callable[..., Machine]) -> None
         ("Do this", "\x03"),
     ]
     status, shown = machine.typed("mcpwrap init --for alice", answers, user="root")
-    assert (status, "`sudo mcpwrap init` continues" in shown) == (130, True), shown
+    assert (status, "`sudo mcpwrap init --for alice` continues" in shown) == (130, True), shown
     assert "Traceback" not in shown
     assert entry(machine) == ENTRY
     pace.until(lambda: not machine.look("pgrep -u alice || true"))
+    assert "next: `sudo mcpwrap init --for alice`, `sudo mcpwrap approvals passwd alice`" in shown
     status, shown = machine.typed("mcpwrap approvals passwd alice", [("New", "\x03")], user="root")
     assert (status, "Traceback" in shown) == (130, False), shown
+
+
+@only_in_test_all("slips at the questions of one run; the unit tests have the others")
+def test_a_slip_is_asked_again_and_alice_is_not_her_own_approver(
+    boot: Callable[..., Machine],
+) -> None:
+    machine = boot(package=False)
+    machine.as_root(INSTALL)
+    write_entry(machine)
+    answers = [
+        FIRST_RUN[0],
+        (FIRST_RUN[1][0], "n"),
+        ("Enter: none.*: ", "alice"),  # whom her own agents' calls would wait for in vain
+        (FIRST_RUN[4][0], "n"),
+    ]
+    status, shown = machine.typed("mcpwrap init --for alice", answers, user="root")
+    assert (status, "[E-INIT-APPROVER]" in shown) == (1, True), shown
+    # A member of the group, alice is no approver of her own calls.
+    machine.as_root("usermod -aG mcpwrap-approvers alice")
+    answers = [
+        FIRST_RUN[1],
+        ("New password.*: ", "short"),
+        *[("New password.*: ", PASSWORD), ("Once more: ", "another")],
+        *FIRST_RUN[2:5],
+        ("yes or no: ", "y"),
+        ("yes or no: ", "no"),
+    ]
+    status, shown = machine.typed("mcpwrap init --for alice", answers, user="root")
+    assert (status, PASSWORD in shown) == (1, False), shown
+    assert "alice can approve with the password" in shown
+    assert "open: agents: root has not accepted" in shown
+    assert entry(machine) == ENTRY
 
 
 @only_in_test_all("a machine whose package was installed without what it recommends")
