@@ -550,7 +550,8 @@ MUTANTS = (
     Mutant(
         "a question that no account can answer is refused at once",
         "mcpwrap/as_gate/approvals/reachable.py",
-        "        return agent_uid in self._with_password or has_polkit()\n",
+        "        return bool(reachable(agent_uid, self._members, self._with_password)) "
+        "or has_polkit()\n",
         "        return True\n",
         "default_policy",
     ),
