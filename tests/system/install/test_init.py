@@ -216,7 +216,9 @@ def test_a_person_may_stop_at_any_question(boot: Callable[..., Machine]) -> None
     assert "Traceback" not in shown
     assert entry(machine) == ENTRY
     pace.until(lambda: not machine.look("pgrep -u alice || true"))
-    assert "next: `sudo mcpwrap init --for alice`, `sudo mcpwrap approvals passwd alice`" in shown
+    left = ["sudo mcpwrap init --for alice", "sudo usermod -aG mcpwrap alice"]
+    left += ["sudo mcpwrap approvals passwd alice", "mcpwrap wrap --all", "mcpwrap clients"]
+    assert f"next: {', '.join(f'`{one}`' for one in left)}" in shown
     status, shown = machine.typed("mcpwrap approvals passwd alice", [("New", "\x03")], user="root")
     assert (status, "Traceback" in shown) == (130, False), shown
 

@@ -18,6 +18,7 @@ PLAIN = "日本é"
 NAME = f"\x1b]0;owned\x07\x9b2J\r{FORGED}\n{FORGED}\u202e\u200b{PLAIN}"
 WORD = NAME.replace("\n", "")
 COLOUR = re.compile(r"\x1b\[(0|[0-9;]{1,5})m")
+PROGRESS = re.compile(r"[^\r\n]*\r\x1b\[K")  # a line that the next one replaces
 EVERYTHING = "mcpwrap doctor everything"
 
 
@@ -31,9 +32,9 @@ def planted(machine: Machine) -> Iterator[Machine]:
 
 
 def sent(machine: Machine, command: str, user: str = "root") -> str:
-    """Return the text sent to a terminal, without our colours, by lines."""
+    """Return the text sent to a terminal, without our colours and progress, by lines."""
     text = machine.call("hostile_names", "shown", command, user=user).encode("latin-1").decode()
-    return COLOUR.sub("", text).replace("\r\n", "\n")
+    return PROGRESS.sub("", COLOUR.sub("", text).replace("\r\n", "\n"))
 
 
 def expect_harmless(text: str, *shown: str) -> None:

@@ -1,12 +1,14 @@
 """Terminal of a person inside the machine: a program in tmux, its screen, and keys for it."""
 
 import shlex
+import time
 from collections.abc import Iterable
 from typing import Self
 
 from tests.shared import pace
 from tests.system.bed.machine import Machine
 
+GONE_WITHIN_S = 3.0  # a screen after its key
 TMUX = "LANG=C.UTF-8 tmux -u"
 
 
@@ -59,7 +61,22 @@ class Screen:
         assert left == 0, "the program goes on"
 
     def press_in_turn(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Press each key once the text beside it is on the screen."""
-        for text, key in keys:
+        """Press each key once the text beside it is on the screen; the last until it has gone.
+
+        A program that draws its screen anew may lose a key.
+        """
+        *first, (last_text, last_key) = keys
+        for text, key in first:
             self.until(text)
             self.press(key)
+        self.until(last_text)
+        pace.until(lambda: self._leaves(last_key, last_text))
+
+    def _leaves(self, key: str, text: str) -> bool:
+        """Press a key; return whether a text has gone within a moment."""
+        self.press(key)
+        give_up_at_s = time.monotonic() + GONE_WITHIN_S
+        while text in self.text():
+            if time.monotonic() > give_up_at_s:
+                return False
+        return True
