@@ -22,16 +22,19 @@ DIRECT = "http://localhost:18001/mcp"
 # scores.
 SUCCEED = {"2025-11-25": 84, "2026-07-28": 164}
 UNSCORED = "tasks-"
-# The server does not have tasks; the gate answers for one that it has not seen as the suite
-# expects.
-OTHERS = {
+# The server has neither tasks nor the tools for them: the gate answers as the suite expects, for a
+# task that it has not seen, and for a tool that the server has not listed.
+ANSWERED_BY_THE_GATE = (
+    "tasks-capability-negotiation:sep-2663-server-rejects-undeclared-client",
+    "tasks-dispatch-and-envelope:sep-2663-legacy-task-param-ignored",
+    "tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602",
+    "tasks-dispatch-and-envelope:tasks-immediate-result-shortcut",
+    "tasks-dispatch-and-envelope:tasks-result-type-complete-on-non-task-responses",
+    "tasks-lifecycle:tasks-sync-tool-call",
+)
+OTHERS: dict[str, dict[str, tuple[str, str]]] = {
     "2025-11-25": {},
-    "2026-07-28": {
-        "tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602": (
-            "FAILURE",
-            "SUCCESS",
-        )
-    },
+    "2026-07-28": dict.fromkeys(ANSWERED_BY_THE_GATE, ("FAILURE", "SUCCESS")),
 }
 
 
