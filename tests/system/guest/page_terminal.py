@@ -4,12 +4,14 @@ import json
 import os
 import pty
 import re
+import select
 import sys
 import termios
 import urllib.request
 from typing import Any
 
-PROMPT = r"[:?\]] ?\Z"  # behind which a person types; not at the end of a line
+PROMPT = r"[:?\]] \Z"  # behind which a person types, where nothing follows for a moment
+MOMENT_S = 0.3
 ADDRESS = re.compile(r"^\s*(https://\S+)\s*$", re.MULTILINE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CTRL_C = b"\x03"
@@ -41,7 +43,7 @@ def play() -> tuple[int, str]:
     while some := _read(terminal):
         shown += some
         text = COLOUR.sub("", shown.decode(errors="replace")).replace("\r\n", "\n")
-        if typed and re.search(PROMPT, text[until:]):
+        if typed and re.search(PROMPT, text[until:]) and not _has_more(terminal):
             until = len(text)
             os.write(terminal, typed.pop(0).encode() + b"\n")
         if to_open and (address := ADDRESS.search(text)):
@@ -53,6 +55,10 @@ def play() -> tuple[int, str]:
             os.write(terminal, CTRL_C)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")
+
+
+def _has_more(terminal: int) -> bool:
+    return bool(select.select([terminal], [], [], MOMENT_S)[0])
 
 
 def _read(terminal: int) -> bytes:
