@@ -8,6 +8,7 @@ import pytest
 
 from tests.system.bed.machine import Machine
 from tests.system.support import servers
+from tests.system.support.how_to import PROGRESS
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = servers.wrapped
@@ -18,7 +19,6 @@ PLAIN = "日本é"
 NAME = f"\x1b]0;owned\x07\x9b2J\r{FORGED}\n{FORGED}\u202e\u200b{PLAIN}"
 WORD = NAME.replace("\n", "")
 COLOUR = re.compile(r"\x1b\[(0|[0-9;]{1,5})m")
-PROGRESS = re.compile(r"[^\r\n]*\r\x1b\[K")  # a line that the next one replaces
 EVERYTHING = "mcpwrap doctor everything"
 
 

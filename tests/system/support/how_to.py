@@ -30,6 +30,7 @@ WITHOUT_VALUE = ("opens", "until", "meanwhile", "Ctrl-C")
 DIRECTIVE = re.compile(rf"<!-- ({'|'.join((*WITH_VALUE, *WITHOUT_VALUE))})(?:: (.+?))? -->")
 FENCE = "```"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+PROGRESS = re.compile(r"[^\r\n]*\r\x1b\[K")  # a line that the next one replaces
 
 
 class PageError(ValueError):
@@ -212,5 +213,6 @@ def is_shown(expected: str, output: str) -> bool:
 
 def plain(output: str) -> str:
     """Return what a terminal has shown as lines, each with its end, and without colours."""
-    lines = COLOUR.sub("", output).replace("\r\n", "\n").strip("\n").splitlines()
+    text = PROGRESS.sub("", COLOUR.sub("", output).replace("\r\n", "\n"))
+    lines = text.strip("\n").splitlines()
     return "".join(f"{line}\n" for line in lines)
