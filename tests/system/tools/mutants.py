@@ -288,10 +288,10 @@ MUTANTS = (
         "install",
     ),
     Mutant(
-        "unwrap restores a file that was not changed, byte for byte",
-        "mcpwrap/cli/agents/unwrap/files.py",
-        "        return Rollback(record.before, record.entries)\n",
-        "        pass\n",
+        "`wrap --unprivileged`: who gets the network",
+        "mcpwrap/config/migration/unprivileged.py",
+        "    has_network = stdio_server.is_fetcher(name)\n",
+        "    has_network = True\n",
         "wrap",
     ),
     Mutant(
