@@ -90,12 +90,11 @@ def test_a_call_that_is_declined_in_a_form_is_denied(asks: Machine, agent: Codin
 @pytest.mark.parametrize(
     ("agent", "verdict", "part"),
     [
-        (CODEX, "approve --yes", WRITTEN),
-        pytest.param(CODEX, "deny", "denied by alice (command)", marks=LATER),
+        pytest.param(CODEX, "approve --yes", WRITTEN, id="codex-approved"),
+        pytest.param(CODEX, "deny", "denied by alice (command)", marks=LATER, id="codex-denied"),
         # It declares no forms.
-        pytest.param(OPENCODE, "approve --yes", WRITTEN, marks=LATER),
+        pytest.param(OPENCODE, "approve --yes", WRITTEN, marks=LATER, id="opencode-approved"),
     ],
-    ids=str,
 )
 def test_an_agent_that_shows_no_form_neither_approves_nor_denies(
     asks: Machine, agent: CodingAgent, verdict: str, part: str
