@@ -78,13 +78,18 @@ def test_each_key_has_its_answer(
     assert (one.verdict, one.scope, one.times, one.reason) == (verdict, scope, times, reason)
 
 
+async def ask_for_proof(gate: ScriptedGate, view: Driver, key: str) -> None:
+    """Have a call wait that needs a proof, press a key, and wait for its box."""
+    gate.put("7f3a", DELETE, may="proof")
+    await view.answerable("DELETE")
+    await view.press(key)
+    await view.until(lambda: view.app.screen.query(Input))
+
+
 @pytest.mark.parametrize("key", ["a", "m", "s"])
 def test_an_approval_asks_for_the_password_alone(gate: ScriptedGate, key: str) -> None:
     async def story(view: Driver) -> None:
-        gate.put("7f3a", DELETE, may="proof")
-        await view.answerable("DELETE")
-        await view.press(key)
-        await view.until(lambda: view.app.screen.query(Input))
+        await ask_for_proof(gate, view, key)
         assert view.app.screen.query_one(Input).password
         assert box_title(view) == f"Password of {ME} for approvals"
         await view.press(*"pw", "enter")
@@ -98,10 +103,7 @@ def test_an_approval_asks_for_the_password_alone(gate: ScriptedGate, key: str) -
 
 def test_the_box_of_a_reason_is_not_that_of_a_password(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
-        gate.put("7f3a", DELETE, may="proof")
-        await view.answerable("DELETE")
-        await view.press("d")
-        await view.until(lambda: view.app.screen.query(Input))
+        await ask_for_proof(gate, view, "d")
         assert box_title(view) == "Reason for the agent"
         assert "The agent gets this text, which is not hidden" in view.dialog
         reason = view.app.screen
@@ -119,10 +121,7 @@ def test_a_wrong_password_is_typed_again_in_the_same_box(gate: ScriptedGate) -> 
     gate.answer = RefusedReply(code="proof", why="wrong password")
 
     async def story(view: Driver) -> None:
-        gate.put("7f3a", DELETE, may="proof")
-        await view.answerable("DELETE")
-        await view.press("a")
-        await view.until(lambda: view.app.screen.query(Input))
+        await ask_for_proof(gate, view, "a")
         box = view.app.screen
         await view.press(*"raxq", "enter")
         await view.until(lambda: "wrong password [E-APPROVAL-PROOF]" in view.dialog)
@@ -139,10 +138,7 @@ def test_what_is_typed_while_a_password_is_checked_decides_nothing(gate: Scripte
     gate.answer = RefusedReply(code="busy", why="too many attempts")
 
     async def story(view: Driver) -> None:
-        gate.put("7f3a", DELETE, may="proof")
-        await view.answerable("DELETE")
-        await view.press("a")
-        await view.until(lambda: view.app.screen.query(Input))
+        await ask_for_proof(gate, view, "a")
         box = view.app.screen
         with gate.busy():
             await view.press(*"pw", "enter")
