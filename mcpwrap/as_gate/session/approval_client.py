@@ -96,15 +96,7 @@ class SessionApprovals:
 
     def _question(self, wanted: ApprovalRequest) -> Question:
         about = self._recorder.about
-        return Question(
-            agent_uid=about.uid,
-            server=about.server,
-            method=wanted.method,
-            target=wanted.target,
-            definition=wanted.definition,
-            params=wanted.params,
-            policy=self._recorder.policy,
-        )
+        return wanted.question(about.uid, about.server, self._recorder.policy)
 
     def _outer_digest(self, asked: Question) -> str:
         """Return the digest of the document for the hub's call; "" if there is none."""

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from mcpwrap.core.approval.client_forms import ClientIdentity, FormAnswer
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.approval.entry import UnaskedCause
 from mcpwrap.core.approval.views.preview import Preview
 from mcpwrap.core.gate.executed_code import RunReport, SubmittedCode
@@ -29,6 +30,21 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     in_client: bool = False  # the rule accepts an answer in the agent's own window
     by_form: bool = False  # the agent's window is going to ask, too
     asking: AskingRules = AskingRules()
+
+    def question(self, agent_uid: int, server: str, policy: str) -> Question:
+        """Return the question of an agent's account, which approvers are shown.
+
+        `policy` is the digest of the policy in force.
+        """
+        return Question(
+            agent_uid=agent_uid,
+            server=server,
+            method=self.method,
+            target=self.target,
+            definition=self.definition,
+            params=self.params,
+            policy=policy,
+        )
 
 
 class Approved(msgspec.Struct, frozen=True):

@@ -248,15 +248,7 @@ class UserApprovals:
 
     def _question(self, wanted: ApprovalRequest) -> Question:
         about = self._audit.recorder.about
-        return Question(
-            agent_uid=about.uid,
-            server=about.server,
-            method=wanted.method,
-            target=wanted.target,
-            definition=wanted.definition,
-            params=wanted.params,
-            policy=self._audit.recorder.policy,
-        )
+        return wanted.question(about.uid, about.server, self._audit.recorder.policy)
 
     def _subject(
         self, wanted: ApprovalRequest, asked: Question, shown_: tuple[str, int]
