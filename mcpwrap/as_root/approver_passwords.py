@@ -6,7 +6,7 @@ import msgspec
 from nacl.pwhash import argon2id
 
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.core.names import FIRST_UID, LAST_UID
+from mcpwrap.core.names import FIRST_UID, LAST_UID, is_person
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.core.wire.approval_socket import MAX_PASSWORD_BYTES
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers
@@ -17,8 +17,6 @@ from mcpwrap.plan import paths
 MIN_CHARS = 8
 _MAX_TRIES = 3  # as passwd(1)
 _WHERE = "mcpwrap approvals passwd"
-_FIRST_PERSON_UID = 1000  # SYS_UID_MAX is 999: useradd(8), and `man 5 login.defs`
-_NOBODY_UID = 65534
 
 
 class _PasswordError(UsageError):
@@ -98,7 +96,7 @@ def expect_person(user: str) -> int:
         raise _not_a_person(user, "there is no such account") from None
     if FIRST_UID <= uid <= LAST_UID:
         raise _not_a_person(user, "it is the account of a server")
-    if uid < _FIRST_PERSON_UID or uid == _NOBODY_UID or not user.isascii():
+    if not is_person(uid) or not user.isascii():
         raise _not_a_person(user, "it is a system account, not the account of a person")
     return uid
 

@@ -10,6 +10,8 @@ from collections.abc import Collection
 
 FIRST_UID = 20_000
 LAST_UID = 39_999
+_FIRST_PERSON_UID = 1000  # SYS_UID_MAX is 999: useradd(8), and `man 5 login.defs`
+_NOBODY_UID = 65534
 ACCOUNT_PREFIX = "mcpw-"
 JOB_PREFIX = "mcpj-"
 OUR_PREFIXES = (ACCOUNT_PREFIX, JOB_PREFIX)
@@ -77,6 +79,12 @@ def preferred_uid(name: str) -> int:
     """
     digest = hashlib.sha256(name.encode()).digest()
     return FIRST_UID + int.from_bytes(digest, "big") % (LAST_UID - FIRST_UID + 1)
+
+
+def is_person(uid: int) -> bool:
+    """Return whether an account is that of a person: not of the system, and not of a server."""
+    is_system = uid < _FIRST_PERSON_UID or uid == _NOBODY_UID
+    return not is_system and not FIRST_UID <= uid <= LAST_UID
 
 
 def egress_address(uid: int) -> str:

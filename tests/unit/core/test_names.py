@@ -139,3 +139,21 @@ def test_an_instance_of_squid_is_asked_at_an_address_that_no_wrapper_has(
     assert names.health_address(instance) == address
     assert IPv4Address(names.egress_address(names.LAST_UID)) < IPv4Address(address)
     assert IPv4Address(address) in ADDRESSES
+
+
+@pytest.mark.parametrize(
+    ("uid", "is_one"),
+    [
+        (0, False),
+        (999, False),
+        (1000, True),
+        (19_999, True),
+        (20_000, False),
+        (39_999, False),
+        (40_000, True),
+        (65_534, False),
+        (65_535, True),
+    ],
+)
+def test_accounts_of_persons(uid: int, *, is_one: bool) -> None:
+    assert names.is_person(uid) is is_one

@@ -16,12 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.core.names import FIRST_UID, LAST_UID
+from mcpwrap.core.names import is_person
 from mcpwrap.errors import McpwrapError, UsageError
 
 _WHERE = "mcpwrap init"
-_FIRST_PERSON_UID = 1000  # SYS_UID_MAX is 999: useradd(8), and `man 5 login.defs`
-_NOBODY_UID = 65534
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHELL_S = 10.0  # for start-up files of a shell; nvm takes about one
 MAX_OUTPUT_BYTES = 2**20  # far more than a person reads; of the variables, half of ARG_MAX
@@ -101,7 +99,7 @@ def _found(account: str) -> PersonAccount | str:
     except (KeyError, ValueError):  # ValueError: with a NUL in it
         return "there is no such account"
     uid = entry.pw_uid
-    if uid < _FIRST_PERSON_UID or uid == _NOBODY_UID or FIRST_UID <= uid <= LAST_UID:
+    if not is_person(uid):
         return "it is a system account, or that of a server"
     return PersonAccount(entry.pw_name, uid, entry.pw_gid, entry.pw_dir, entry.pw_shell)
 
