@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.errors import PartialWriteError, UsageError
+from mcpwrap.linux.folder_sync import sync_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def _complete(wanted: Sequence[NewFile], begun: Sequence[Path]) -> None:
             with _naming(each.path):
                 if each is not wanted[0]:
                     new.rename(each.path)
-                _sync_folder(Path(each.path).parent)
+                sync_folder(Path(each.path).parent)
     except OSError as error:
         raise PartialWriteError(error.errno, error.strerror, error.filename) from error
 
@@ -308,11 +309,3 @@ def _read(fd: int, max_bytes: int) -> bytes:
 _FIX = "make it a plain file that only root can write: `chown root:root`, `chmod 644`"
 _FIX_PRIVATE = "if it may have been read, replace its content; then `chown root:root`, `chmod 600`"
 _NAME_ANOTHER = "name a plain file that root can read"
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

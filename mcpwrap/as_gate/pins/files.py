@@ -16,6 +16,7 @@ from mcpwrap.core.pins.pins_file import (
     HeldDefinitions,
     ServerPins,
 )
+from mcpwrap.linux.folder_sync import sync_folder
 
 FOLDER = Path(pins_file.FOLDER)
 # Of a file: its definitions, their names, and what else stands beside them.
@@ -68,7 +69,7 @@ class PinsFiles:
         """Write the next version of the pins. Without room none is left."""
         try:
             _write(self._next, content)
-            _sync_folder()
+            sync_folder(FOLDER)
         except OSError:
             with suppress(OSError):
                 self._next.unlink()
@@ -81,7 +82,7 @@ class PinsFiles:
     def put_next_in_force(self) -> None:
         """Replace the pins by the next version. When this returns, a power cut does not undo it."""
         self._next.rename(self._pins)
-        _sync_folder()
+        sync_folder(FOLDER)
 
     def write_held(self, held: HeldDefinitions) -> None:
         """Write what is held back. It may be lost, and servers list it again."""
@@ -117,11 +118,3 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder() -> None:
-    folder_fd = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts
+from mcpwrap.linux.folder_sync import sync_folder
 
 _MAX_FOLDERS = 64
 # Attributes that the owner of a file sets; the system sets the others on each new file.
@@ -119,7 +120,8 @@ def replace(path: Path, was: bytes, new: bytes) -> None:
             "let this account write to the folder, or make room on its file system",
             code="E-AGENT-FILE-WRITE",
         ) from error
-    _sync_folder(path.parent)
+    with contextlib.suppress(OSError):  # it is replaced nevertheless
+        sync_folder(path.parent)
 
 
 def _info(path: Path, was: bytes) -> os.stat_result:
@@ -166,16 +168,6 @@ def _attributes(path: Path) -> list[str]:
             raise
         return []  # the file system does not support attributes
     return [name for name in names if name.startswith(_ATTRIBUTES)]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the new name to the disk. If that is not possible, the file is still replaced."""
-    with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def _not_replaced(path: Path, problem: str, fix: str, *, code: str) -> McpwrapError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mcpwrap.core.approval import rule_file
 from mcpwrap.core.approval.approval_rule import ApprovalRule
 from mcpwrap.core.approval.rule_file import MAX_FILE_BYTES, SUFFIX, DamagedRuleError
+from mcpwrap.linux.folder_sync import sync_folder
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 FOLDER = Path(rule_file.FOLDER)  # the gate's
@@ -65,7 +66,7 @@ def replace(path: Path, content: bytes, *, is_synced: bool) -> None:
             temporary.unlink()
         raise
     if is_synced:
-        _sync(path.parent)
+        sync_folder(path.parent)
 
 
 def remove(id_: str, folder: Path | None = None) -> None:
@@ -77,7 +78,7 @@ def remove(id_: str, folder: Path | None = None) -> None:
     path = _path(folder or FOLDER, id_)
     if path.exists():
         path.unlink()
-        _sync(path.parent)
+        sync_folder(path.parent)
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -93,11 +94,3 @@ def _path(folder: Path, id_: str) -> Path:
 def _content(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(MAX_FILE_BYTES)
-
-
-def _sync(folder: Path) -> None:
-    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)

@@ -41,7 +41,7 @@ def in_the_file(patch: pytest.MonkeyPatch) -> None:
 
 def before_the_record(patch: pytest.MonkeyPatch) -> None:
     """The file is written, and the monitor does not see the end of the process."""
-    patch.setattr(files, "_sync_folder", _die)
+    patch.setattr(files, "sync_folder", _die)
 
 
 def before_it_is_in_force(patch: pytest.MonkeyPatch) -> None:
