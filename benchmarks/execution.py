@@ -36,11 +36,11 @@ SCRIPT = f"""\
 {execution_client.CODE}
 """
 PROGRAMS = {
-    "worker": "/usr/lib/mcpwrap/mcpwrap-worker",
-    "slot": "/usr/lib/mcpwrap/mcpwrap-job",
-    "server": "/usr/lib/mcpwrap/mcpwrap-python",
-    "gate": "/usr/lib/mcpwrap/mcpwrap-gate",
-    "wrapper": "/usr/lib/mcpwrap/mcpwrap-wrapper",
+    "worker": "/usr/libexec/mcpwrap/mcpwrap-worker",
+    "slot": "/usr/libexec/mcpwrap/mcpwrap-job",
+    "server": "/usr/libexec/mcpwrap/mcpwrap-python",
+    "gate": "/usr/libexec/mcpwrap/mcpwrap-gate",
+    "wrapper": "/usr/libexec/mcpwrap/mcpwrap-wrapper",
 }
 
 

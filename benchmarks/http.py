@@ -42,8 +42,8 @@ BEARER = f"Bearer {remote.TOKEN}"
 TRUST = "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"  # the bed's authority is there
 PROGRAMS = {
     **memory.PROGRAMS,
-    "listener": "/usr/lib/mcpwrap/mcpwrap-http",
-    "server": "/usr/lib/mcpwrap/mcpwrap-remote",
+    "listener": "/usr/libexec/mcpwrap/mcpwrap-http",
+    "server": "/usr/libexec/mcpwrap/mcpwrap-remote",
     "fastmcp": f"{INSIDE}/http_proxy.py",
     "mcp-proxy": f"{VENVS}/mcp-proxy/bin/mcp-proxy",
 }

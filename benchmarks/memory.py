@@ -13,8 +13,8 @@ NAME = "idle"
 MORE = 8  # sessions that are added; the first is not counted, it brings what all share
 SETTLE_S = 1.0
 PROGRAMS = {
-    "gate": "/usr/lib/mcpwrap/mcpwrap-gate",
-    "wrapper": "/usr/lib/mcpwrap/mcpwrap-wrapper",
+    "gate": "/usr/libexec/mcpwrap/mcpwrap-gate",
+    "wrapper": "/usr/libexec/mcpwrap/mcpwrap-wrapper",
     "stub": "/usr/bin/mcpwrap-connect",
     "server": "/opt/bench/echo",
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 LIB = "usr/lib/mcpwrap"
+LIBEXEC = "usr/libexec/mcpwrap"
 EXAMPLES = "usr/share/doc/mcpwrap/examples"
 UNITS = "usr/lib/systemd/system"
 USER_UNITS = "usr/lib/systemd/user"
@@ -23,32 +24,32 @@ KINDS = ("proxy", "intercept")  # of Squid, whose units differ in the name only
 # Module whose main() each program runs.
 PROGRAMS = {
     "usr/bin/mcpwrap": "mcpwrap.cli.main",
-    f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
-    f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
-    f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.secrets.mint",
-    f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit_epochs",
-    f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.workspaces.mount",
-    f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.egress.resolvers",
-    f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.egress.nft_watchdog",
-    f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.session_probe",
-    f"{LIB}/mcpwrap-try-reach": "mcpwrap.as_wrapper.network_probe",
-    f"{LIB}/mcpwrap-gate": "mcpwrap.as_gate.main",
-    f"{LIB}/mcpwrap-gate-reload": "mcpwrap.as_gate.reload",
-    f"{LIB}/mcpwrap-wrapper": "mcpwrap.as_wrapper.main",
-    f"{LIB}/mcpwrap-front": "mcpwrap.as_front.main",
-    f"{LIB}/mcpwrap-front-reload": "mcpwrap.as_front.reload",
-    f"{LIB}/mcpwrap-squid": "mcpwrap.as_squid.main",
-    f"{LIB}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
-    f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
-    f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",
-    f"{LIB}/mcpwrap-worker": "mcpwrap.as_worker.main",
-    f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
-    f"{LIB}/mcpwrap-python": "mcpwrap.as_python.main",
-    f"{LIB}/mcpwrap-hub": "mcpwrap.as_hub.main",
-    f"{LIB}/mcpwrap-next": "mcpwrap.as_wrapper.next_version.main",
+    f"{LIBEXEC}/mcpwrap-root": "mcpwrap.as_root.main",
+    f"{LIBEXEC}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
+    f"{LIBEXEC}/mcpwrap-mint": "mcpwrap.as_root.secrets.mint",
+    f"{LIBEXEC}/mcpwrap-audit": "mcpwrap.as_root.audit_epochs",
+    f"{LIBEXEC}/mcpwrap-ws": "mcpwrap.as_root.workspaces.mount",
+    f"{LIBEXEC}/mcpwrap-resolvers": "mcpwrap.as_root.egress.resolvers",
+    f"{LIBEXEC}/mcpwrap-watch": "mcpwrap.as_root.egress.nft_watchdog",
+    f"{LIBEXEC}/mcpwrap-try-session": "mcpwrap.as_agent.session_probe",
+    f"{LIBEXEC}/mcpwrap-try-reach": "mcpwrap.as_wrapper.network_probe",
+    f"{LIBEXEC}/mcpwrap-gate": "mcpwrap.as_gate.main",
+    f"{LIBEXEC}/mcpwrap-gate-reload": "mcpwrap.as_gate.reload",
+    f"{LIBEXEC}/mcpwrap-wrapper": "mcpwrap.as_wrapper.main",
+    f"{LIBEXEC}/mcpwrap-front": "mcpwrap.as_front.main",
+    f"{LIBEXEC}/mcpwrap-front-reload": "mcpwrap.as_front.reload",
+    f"{LIBEXEC}/mcpwrap-squid": "mcpwrap.as_squid.main",
+    f"{LIBEXEC}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
+    f"{LIBEXEC}/mcpwrap-web": "mcpwrap.as_web.main",
+    f"{LIBEXEC}/mcpwrap-http": "mcpwrap.as_http.main",
+    f"{LIBEXEC}/mcpwrap-worker": "mcpwrap.as_worker.main",
+    f"{LIBEXEC}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
+    f"{LIBEXEC}/mcpwrap-python": "mcpwrap.as_python.main",
+    f"{LIBEXEC}/mcpwrap-hub": "mcpwrap.as_hub.main",
+    f"{LIBEXEC}/mcpwrap-next": "mcpwrap.as_wrapper.next_version.main",
 }
 # Programs that start for each run of code: -S, because site-packages takes longer than the rest.
-QUICK_PROGRAMS = {f"{LIB}/mcpwrap-job": "mcpwrap.as_job.main"}
+QUICK_PROGRAMS = {f"{LIBEXEC}/mcpwrap-job": "mcpwrap.as_job.main"}
 LAUNCHER = """\
 #!/usr/bin/python3 -I
 import sys

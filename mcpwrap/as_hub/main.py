@@ -1,4 +1,4 @@
-"""Program `/usr/lib/mcpwrap/mcpwrap-hub`: runs in the place of a server that offers others."""
+"""Program `/usr/libexec/mcpwrap/mcpwrap-hub`: runs in the place of a server that offers others."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""Program `/usr/lib/mcpwrap/mcpwrap-python`: runs in the place of a server that executes code."""
+"""Program `/usr/libexec/mcpwrap/mcpwrap-python`: in the place of a server that executes code."""
 
 import os
 import re

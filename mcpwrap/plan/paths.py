@@ -68,14 +68,14 @@ SECRET_FILES = (STORE, AUDIT_KEYS)
 AUDIT_START = "/run/mcpwrap/audit/start"
 STUB = "/usr/bin/mcpwrap-connect"
 DOOR = "/run/mcpwrap/door"  # folder of the socket of the gate that wrappers of hubs see
-ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
-AUDIT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-audit"
-MINT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-mint"
-REMOTE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-remote"
-PYTHON_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-python"
-HUB_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-hub"
-PROPOSAL_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-proposal"
-WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
+ROOT_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-root"
+AUDIT_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-audit"
+MINT_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-mint"
+REMOTE_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-remote"
+PYTHON_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-python"
+HUB_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-hub"
+PROPOSAL_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-proposal"
+WORKSPACE_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-ws"
 
 
 # Files that other programs than `apply` replace, and the lock that they hold.

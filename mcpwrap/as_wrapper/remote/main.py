@@ -1,4 +1,4 @@
-"""Program `/usr/lib/mcpwrap/mcpwrap-remote`: runs in the place of a server that has a URL."""
+"""Program `/usr/libexec/mcpwrap/mcpwrap-remote`: runs in the place of a server that has a URL."""
 
 import os
 import sys

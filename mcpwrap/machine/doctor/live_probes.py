@@ -17,7 +17,7 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, UP, ToolError, properties, run
 from mcpwrap.plan import paths
 
-LIB = "/usr/lib/mcpwrap"
+LIBEXEC = "/usr/libexec/mcpwrap"
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
 _MACHINE = Path("/proc/1/ns/mnt")
@@ -74,12 +74,12 @@ def session(account: str, server: str, *attempt: str) -> TrialResult:
 
     `attempt` is another thing to try: see `mcpwrap.as_agent.session_probe`.
     """
-    return _run_as(account, f"{LIB}/mcpwrap-try-session", server, *attempt)
+    return _run_as(account, f"{LIBEXEC}/mcpwrap-try-session", server, *attempt)
 
 
 def try_as(account: str, *what: str) -> TrialResult:
     """Make one attempt under an account. `what`: see `mcpwrap.as_wrapper.network_probe`."""
-    return _run_as(account, f"{LIB}/mcpwrap-try-reach", *what)
+    return _run_as(account, f"{LIBEXEC}/mcpwrap-try-reach", *what)
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def try_reach(view: WrapperView, *what: str) -> TrialResult:
         )
     mount, net = f"--mount=/proc/self/fd/{view.mount_fd}", f"--net=/proc/self/fd/{view.net_fd}"
     argv = [NSENTER, mount, net, "--", *_setpriv(entry, "--clear-groups")]
-    return _run([*argv, f"{LIB}/mcpwrap-try-reach", *what], (view.mount_fd, view.net_fd))
+    return _run([*argv, f"{LIBEXEC}/mcpwrap-try-reach", *what], (view.mount_fd, view.net_fd))
 
 
 def _namespaces(server: str, unit: str, held: ExitStack) -> tuple[int, int]:

@@ -142,7 +142,7 @@ def test_the_gates_account_cannot_have_root_remove_what_is_elsewhere(machine: Ma
     machine.as_root(f"mkdir /srv/other && touch /srv/other/{name} /srv/other/master.jsonl")
     machine.as_root(f"{AS_GATE} sh -c 'mv {run} {AUDIT}/away && ln -s /srv/other {run}'")
     names = f"{epoch}/{name}\\n{epoch}/master.jsonl"
-    remove = f"printf '{names}' | /usr/lib/mcpwrap/mcpwrap-audit remove $(date +%s)"
+    remove = f"printf '{names}' | /usr/libexec/mcpwrap/mcpwrap-audit remove $(date +%s)"
     assert "0 of 2 files were" in machine.as_root(remove, status=1).err
     assert machine.look("ls /srv/other").split() == [name, "master.jsonl"]
     assert machine.look(f"ls {AUDIT}/away").split() == [name, "master.jsonl"]

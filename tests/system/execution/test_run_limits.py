@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 MEMORY, OUTPUT = 256 << 20, 256 << 10
 OOM = f"mcpwrap-job@{LIMITED}.*: A process of this unit has been killed by the OOM killer"
 SUPERVISOR_BYTES = 32 << 20
-SUPERVISOR = "/usr/lib/mcpwrap/mcpwrap-job"
+SUPERVISOR = "/usr/libexec/mcpwrap/mcpwrap-job"
 # The function of guest/run_excess.py and its arguments, the timeout in seconds, the ending, and the
 # beginning of the error.
 ENDED = {

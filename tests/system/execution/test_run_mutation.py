@@ -267,7 +267,9 @@ def test_a_run_is_ended_by_its_account_and_by_its_control_group(machine: Machine
     def left() -> str:
         assert of_excess(machine, ("leave_processes",)) == [5]
         machine.as_root("systemctl stop mcpwrap-worker.service")  # no supervisor waits, then
-        pace.until(lambda: not machine.look("pgrep -f '/usr/lib/mcpwrap/mcpwrap-[j]ob' || true"))
+        pace.until(
+            lambda: not machine.look("pgrep -f '/usr/libexec/mcpwrap/mcpwrap-[j]ob' || true")
+        )
         users = "mcpj-python-0,mcpj-python-1"
         return machine.look(f"pgrep -c -u {users} || true").strip()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.system.guest.apply_state import seen
 
-APPLY = ["/usr/lib/mcpwrap/mcpwrap-root", "apply"]
+APPLY = ["/usr/libexec/mcpwrap/mcpwrap-root", "apply"]
 
 
 def completed() -> dict[str, Any]:

@@ -21,12 +21,12 @@ _ANSWERS_BETWEEN = (2, 6)  # at least and at most, from one kill to the next
 
 def servers(server: str) -> list[int]:
     """Return the programs of a Python server, one for each session."""
-    return _of_account(f"mcpw-{server}", b"/usr/lib/mcpwrap/mcpwrap-python")
+    return _of_account(f"mcpw-{server}", b"/usr/libexec/mcpwrap/mcpwrap-python")
 
 
 def workers(_server: str) -> list[int]:
     """Return the worker."""
-    return _of_account("mcpwrap-worker", b"/usr/lib/mcpwrap/mcpwrap-worker")
+    return _of_account("mcpwrap-worker", b"/usr/libexec/mcpwrap/mcpwrap-worker")
 
 
 def supervisors(server: str) -> list[int]:

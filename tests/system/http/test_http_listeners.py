@@ -45,7 +45,7 @@ sys.path.insert(0, "/opt/bed")
 from tests.system.guest import listeners
 listeners.{}()
 """
-LISTENER = "/usr/lib/mcpwrap/mcpwrap-http"
+LISTENER = "/usr/libexec/mcpwrap/mcpwrap-http"
 NO_WAY_S = 3.0  # for a connection that must not come about: no test waits for its end
 
 
@@ -280,7 +280,7 @@ def test_a_server_that_is_a_url_has_a_listener_and_a_way_out(machine: Machine) -
     squid = machine.read("/var/lib/mcpwrap/squid/proxy-1.conf").replace("\\", "")
     assert "mcp.example.com" in squid
     spec = json.loads(machine.read("/var/lib/mcpwrap/servers/everything.json"))
-    assert spec["command"] == "/usr/lib/mcpwrap/mcpwrap-remote"
+    assert spec["command"] == "/usr/libexec/mcpwrap/mcpwrap-remote"
     assert spec["remote"]["headers"]["Authorization"] == ["Bearer ", {"secret": "TOKEN"}]
     assert machine.apply().startswith("nothing to do\n")
     machine.configure(EVERYTHING)

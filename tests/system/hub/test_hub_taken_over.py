@@ -24,7 +24,7 @@ from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 STAGE = machines.with_hub
 pytestmark = ON_ONE_RELEASE
 
-PROGRAM = "/usr/lib/mcpwrap/mcpwrap-hub"
+PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-hub"
 ATTACKER = "#!/usr/bin/python3\nexec(open('/opt/probe.py').read())\n"
 MUTATION = only_in_test_all("mutation twins: show that the probes notice what is missing")
 IDENTITY = "as_gate/hubs/hub_identity"

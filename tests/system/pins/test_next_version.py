@@ -189,7 +189,8 @@ def test_without_a_terminal_nobody_can_say_so(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "killed", ["bin/mcpwrap tools", "lib/mcpwrap/mcpwrap-root next", "lib/mcpwrap/mcpwrap-next"]
+    "killed",
+    ["bin/mcpwrap tools", "libexec/mcpwrap/mcpwrap-root next", "libexec/mcpwrap/mcpwrap-next"],
 )
 def test_whichever_process_is_killed_nothing_of_it_is_left(machine: Machine, killed: str) -> None:
     hanging = f"mcpwrap tools diff canary --next python3 {PROGRAM} 1.3.0 hangs"

@@ -116,7 +116,9 @@ def test_others_than_root_change_and_learn_nothing(machine: Machine, command: st
     done = machine.as_user("alice", f"mcpwrap secret {command}", stdin=NEW, status=2)
     assert "needs root" in done.err
     assert done.out == ""
-    direct = machine.as_user("alice", f"/usr/lib/mcpwrap/mcpwrap-root secret {command}", status=2)
+    direct = machine.as_user(
+        "alice", f"/usr/libexec/mcpwrap/mcpwrap-root secret {command}", status=2
+    )
     assert "only the command `mcpwrap` starts this program, as root" in direct.err
     assert on_disk(machine) == before
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tests.system.bed.machine import Machine
 
-ROOTS_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
+ROOTS_PROGRAM = "/usr/libexec/mcpwrap/mcpwrap-root"
 FORK = "vfork,clone,clone3"  # by which it starts a command: Python and the C library choose
 CHANGES = ("rename", "unlink")
 TRACE = "/root/calls"

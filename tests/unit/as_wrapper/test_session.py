@@ -17,7 +17,7 @@ from mcpwrap.linux.unix_socket import fd_passing
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
 SPEC = ServerSpec(
     name="far",
-    command="/usr/lib/mcpwrap/mcpwrap-remote",
+    command="/usr/libexec/mcpwrap/mcpwrap-remote",
     args=(),
     cwd="",
     egress_env=PROXY,
@@ -145,7 +145,7 @@ def test_the_remote_program_gets_url_and_headers(tmp_path: Path) -> None:
         view=None,
     )
     program = _program(context, tmp_path, {}, {"KEY": "s3cret"})
-    assert program.command == "/usr/lib/mcpwrap/mcpwrap-remote"
+    assert program.command == "/usr/libexec/mcpwrap/mcpwrap-remote"
     assert program.env["MCPWRAP_REMOTE"] == "https://mcp.example/mcp"
     assert program.env["HTTPS_PROXY"] == PROXY["HTTPS_PROXY"]
     assert "s3cret" not in str(program.env)  # other processes of the account could read it in /proc

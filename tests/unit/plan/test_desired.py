@@ -191,7 +191,7 @@ agents = ["alice"]
 def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
     want = wanted(REMOTE, Observed())
     spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
-    assert (spec.command, spec.args, spec.env) == ("/usr/lib/mcpwrap/mcpwrap-remote", (), {})
+    assert (spec.command, spec.args, spec.env) == ("/usr/libexec/mcpwrap/mcpwrap-remote", (), {})
     assert (spec.cwd, spec.inherits, spec.secret_files) == ("", (), ())
     assert spec.secrets == ("TENANT", "TOKEN")
     assert spec.remote == RemoteSpec(

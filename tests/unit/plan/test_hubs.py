@@ -50,7 +50,7 @@ def rules_of(text: str) -> dict[str, AccessRule]:
 
 def test_a_wrapper_is_told_the_members_of_its_hub() -> None:
     spec = spec_of(MEMBERS + TOOLS, "tools")
-    assert (spec.command, spec.args) == ("/usr/lib/mcpwrap/mcpwrap-hub", ("tools",))
+    assert (spec.command, spec.args) == ("/usr/libexec/mcpwrap/mcpwrap-hub", ("tools",))
     assert (spec.egress_env, spec.env, spec.secrets) == ({}, {}, ())
     assert spec.hub == HubSpec(
         members=(

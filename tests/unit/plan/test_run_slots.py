@@ -127,7 +127,7 @@ def test_without_runs_here_there_is_no_worker(text: str) -> None:
 def test_a_wrapper_runs_our_server_with_the_token() -> None:
     want = wanted(LISTENING, Observed())
     spec = decode_spec(want.server_files["py"][paths.spec("py")].encode())
-    assert (spec.command, spec.args) == ("/usr/lib/mcpwrap/mcpwrap-python", ())
+    assert (spec.command, spec.args) == ("/usr/libexec/mcpwrap/mcpwrap-python", ())
     assert spec.env == {"WORKER_RPC_TOKEN": (SecretPart("WORKER_RPC_TOKEN"),)}
     assert spec.secrets == ("WORKER_RPC_TOKEN",)
     assert spec.python == PythonSpec(

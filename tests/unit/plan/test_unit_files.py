@@ -58,11 +58,11 @@ CacheDirectory=mcpwrap/git
 CPU = "CPUQuota=300%\n"
 SECRETS = """\
 # Root seals the secrets for this start alone; their key is a credential.
-ExecStartPre=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint start git
+ExecStartPre=+/usr/bin/nsenter --target=1 --mount -- /usr/libexec/mcpwrap/mcpwrap-mint start git
 LoadCredential=capability:/run/mcpwrap/mint/git
 BindReadOnlyPaths=/run/mcpwrap/bundle/git
 # `systemctl reload` hands over their current values; the next session has these.
-ExecReload=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint reload git
+ExecReload=+/usr/bin/nsenter --target=1 --mount -- /usr/libexec/mcpwrap/mcpwrap-mint reload git
 ExecReload=/usr/bin/kill -HUP $MAINPID
 [Unit]
 # systemd looks for file and folder before the first command, so they must exist.

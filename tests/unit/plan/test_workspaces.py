@@ -15,7 +15,7 @@ WORKSPACE = f"{OURS}workspace = ['/home/alice/b:rw', '/home/alice/a:ro']\n"
 LINES = """\
 # Root mounts the workspaces in the wrapper's mount namespace; the outcome is here.
 TemporaryFileSystem=/run/mcpwrap/ws:mode=0755,size=64k,nr_inodes=16
-ExecStartPost=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-ws git $MAINPID
+ExecStartPost=+/usr/bin/nsenter --target=1 --mount -- /usr/libexec/mcpwrap/mcpwrap-ws git $MAINPID
 """
 
 

@@ -282,7 +282,7 @@ class TestKeysAndAnchors:
         assert isinstance(audit_keys.of_system(), Keys)
         assert "_SYSTEMD_UNIT=mcpwrap-gate.service" in asked[0]
         assert any(one.startswith("--output-fields=") and "_PID" in one for one in asked[0])
-        assert asked[1] == ("/usr/lib/mcpwrap/mcpwrap-audit", "keys")
+        assert asked[1] == ("/usr/libexec/mcpwrap/mcpwrap-audit", "keys")
 
     def test_an_error_tells_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(audit_keys, "run", lambda *_: '{"root_key": "c2VjcmV0"')

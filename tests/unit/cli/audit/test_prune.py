@@ -49,7 +49,7 @@ def test_what_is_old_is_left_to_roots_program(removed: Removed) -> None:
     assert found.stdout == (
         "removed 1 file, 0.0 MB, of sessions that ended before 2026-11-18T11:07:50+00:00\n"
     )
-    program = ("/usr/lib/mcpwrap/mcpwrap-audit", "remove", str(int(T0) + 70))
+    program = ("/usr/libexec/mcpwrap/mcpwrap-audit", "remove", str(int(T0) + 70))
     assert removed == [(program, "00000001/1-1.jsonl")]
 
 
