@@ -1,7 +1,6 @@
 # `make` or `make help` prints the list of targets, from the lines below that have two #s.
 
 PYTHON := .venv/bin/python
-SUITES := bookworm trixie
 WORKERS := 2
 # Stories wait for systemd a third of their time.
 STORY_WORKERS := 3
@@ -95,8 +94,14 @@ bench-execution: .venv/done  ## time `run_python` beside uv, bwrap and systemd-r
 bench-growth: .venv/done  ## time `apply`, `plan`, `status` and `doctor` with 10, 100 and 500 servers; AGAINST=COMMIT too (root)
 	@$(PYTHON) -m benchmarks.growth $(if $(AGAINST),--against $(AGAINST))
 
+packages: .venv/done  ## build all packages in dist/packages, with SHA256SUMS and bills of materials; KEY=ID of gpg signs, FOR="deb13 deb12" builds only those (root)
+	@$(PYTHON) -m tests.system.tools.packages $(if $(KEY),--key $(KEY)) $(FOR)
+
+repository: .venv/done  ## write dist/repository for apt and dnf, to be served at URL=…, signed by KEY=ID of gpg (root)
+	@$(PYTHON) -m tests.system.tools.repository --key '$(KEY)' --url '$(URL)' $(FOR)
+
 deb: .venv/done  ## build dist/mcpwrap_*.deb for Debian 12 and 13 (root)
-	@$(PYTHON) -m tests.system.bed.package $(SUITES)
+	@$(PYTHON) -m tests.system.bed.package
 
 pins:  ## write tests/constraints.txt: the newest versions of pip's packages, but the shipped ones as they are (root)
 	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' packaging/site.txt > tests/constraints.txt
@@ -114,5 +119,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth packages repository deb pins clean
 .DEFAULT_GOAL := help

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Installation of mcpwrap's files under DESTDIR: the one list of files and destinations.
 
-Called by debian/rules; `packaging/stage.py DESTDIR WHEELS`, where WHEELS is a folder of unpacked
-libraries for /usr/lib/mcpwrap/site.
+Called by debian/rules; `packaging/stage.py DESTDIR SITE`, where SITE is a folder of unpacked
+libraries for /usr/lib/mcpwrap/site. They may be another Python's: those with which this program
+makes the schemas are on PYTHONPATH.
 """
 
 import json
@@ -102,9 +103,9 @@ def put_units(destdir: Path) -> None:
             put(unit.read_text(), destdir / UNITS / unit.name.replace("KIND", kind), 0o644)
 
 
-def put_schemas(destdir: Path, site: Path) -> None:
+def put_schemas(destdir: Path) -> None:
     """Stage the JSON Schemas, which the code makes."""
-    sys.path[:0] = [str(TOP), str(site)]
+    sys.path.insert(0, str(TOP))
     from mcpwrap.config.json_schema import SCHEMAS  # noqa: PLC0415 - on that path
 
     for kind, schema in SCHEMAS.items():
@@ -120,7 +121,7 @@ def main(destdir: Path, site: Path) -> None:
     for source, target, mode in FILES:
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
-    put_schemas(destdir, site)
+    put_schemas(destdir)
     for policy in sorted((TOP / "examples/policies").iterdir()):
         put(policy.read_text(), destdir / EXAMPLES / "policies" / policy.name, 0o644)
     for source in sorted((TOP / "mcpwrap").rglob("*")):

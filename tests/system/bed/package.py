@@ -1,17 +1,23 @@
-"""Build of the .deb for one Debian release, inside a root of it. RUNS AS ROOT on the host.
+"""Builds of the packages, inside a root of Debian. RUNS AS ROOT on the host.
 
-`python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package
-is cached under a hash of all its inputs, so an unchanged tree is not built again. So is that of an
-earlier release, which is built from its commit.
+A package is cached under a hash of all its inputs, so an unchanged tree is not built again. Those
+of this tree, for each target of packaging/targets.toml, are built in one root, without a network.
+That of an earlier commit is built by that commit's own program, and also cached.
+
+`python -m tests.system.bed.package` leaves those for Debian 12 and 13 in dist/
 """
 
 import hashlib
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 
@@ -21,17 +27,68 @@ from tests.system.bed import roots
 
 TOP = Path(__file__).resolve().parents[3]
 DIST = TOP / "dist"
+CHANGELOG = TOP / "packaging/debian/changelog"
 SOURCES = ("mcpwrap", "units", "nftables", "squid", "packaging", "docs", "examples")
 KEPT_S = 24 * 3600
-RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
-SCRIPT = "packaging/build_inside.sh"
 RELEASES = TOP / "packaging/releases.toml"
+TARGETS = TOP / "packaging/targets.toml"
+WHEELS = TOP / "packaging/wheels.py"
+# Packages are built on this release, for the others too.
+BUILT_ON, BUILT_ON_PYTHON = "trixie", "3.13"
+_TARGET = {"bookworm": "deb12", "trixie": "deb13", roots.TESTING: "deb14"}
+# An architecture in the words of Debian, and of the kernel and rpm.
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+# Of commits before packages were built for other releases than that of the root.
+_FORMER_SCRIPT = "packaging/build_inside.sh"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a package is for: a row of targets.toml, and an architecture of Debian's."""
+
+    name: str
+    arch: str
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The target's row."""
+        row: dict[str, str] = tomli.loads(TARGETS.read_text())[self.name]
+        return row
+
+
+def native_arch() -> str:
+    """Return this machine's architecture, in Debian's words."""
+    (arch,) = (arch for arch, machine in MACHINES.items() if machine == os.uname().machine)
+    return arch
+
+
+def version() -> str:
+    """Return the version of the present tree, as packages have it without their target."""
+    found = re.match(r"mcpwrap \(([^)]+)\)", CHANGELOG.read_text())
+    assert found
+    return found[1]
+
+
+def epoch() -> int:
+    """Return the time of the present tree's version, in seconds: SOURCE_DATE_EPOCH of a build."""
+    stated = next(line for line in CHANGELOG.read_text().splitlines() if line.startswith(" -- "))
+    return int(parsedate_to_datetime(stated.partition(">  ")[2]).timestamp())
+
+
+def targets() -> list[Target]:
+    """Return all targets, of both architectures."""
+    return [Target(name, arch) for name in tomli.loads(TARGETS.read_text()) for arch in MACHINES]
 
 
 def build(suite: str) -> Path:
-    """Return the .deb of the present tree, for `suite`."""
-    kept = roots.CACHE / f"deb-{suite}-{_tree_hash(suite)}"
-    return _kept(kept, f"deb-{suite}", partial(_build, suite, _copy_tree))
+    """Return the .deb of the present tree for `suite`, and this machine's architecture."""
+    return build_for(Target(_TARGET[suite], native_arch()))
+
+
+def build_for(target: Target) -> Path:
+    """Return the package of the present tree for a target."""
+    series = f"package-{target.name}-{target.arch}"
+    return _kept(roots.CACHE / f"{series}-{_tree_hash()}", series, partial(build_anew, target))
 
 
 def build_release(version: str, suite: str) -> Path:
@@ -54,12 +111,16 @@ def build_commit(commit: str, suite: str, series: str = "") -> Path:
     inputs = f"{commit} {roots.build_root(suite).name}"
     digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     series = series or f"commit-{suite}"
-    build = partial(_build, suite, partial(_extract, commit))
+    put_source = partial(_extract, commit)
+    if _git("ls-tree", "--name-only", commit, _FORMER_SCRIPT):
+        build = partial(_build_formerly, suite, put_source)
+    else:
+        build = partial(_build, Target(_TARGET[suite], native_arch()), put_source)
     return _kept(roots.CACHE / f"{series}-{digest}", series, build)
 
 
 def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
-    """Return the .deb in a folder of the cache; build it if it is missing."""
+    """Return the package in a folder of the cache; build it if it is missing."""
     with roots.locked(series):
         if not kept.is_dir():
             new = build()
@@ -68,12 +129,12 @@ def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
                 if old.stat().st_mtime < time.time() - KEPT_S:
                     shutil.rmtree(old)
             new.rename(kept)
-    (deb,) = kept.glob("*.deb")
-    return deb
+    (package,) = (path for path in kept.iterdir() if path.suffix in {".deb", ".rpm"})
+    return package
 
 
-def _tree_hash(suite: str) -> str:
-    digest = hashlib.sha256(roots.build_root(suite).name.encode())
+def _tree_hash() -> str:
+    digest = hashlib.sha256(roots.build_root(BUILT_ON).name.encode())
     for path in _source_files():
         digest.update(f"{path.relative_to(TOP)}\0{path.stat().st_mode:o}\0".encode())
         digest.update(path.read_bytes())
@@ -108,35 +169,117 @@ def _git(*command: str) -> bytes:
     return done.stdout
 
 
-def _build(suite: str, put_source: Callable[[Path], None]) -> Path:
+def wheels(target: Target) -> Path:
+    """Return a folder with the wheels of the libraries in a target's package.
+
+    Raises:
+        RuntimeError: one is missing, or is not the pinned file.
+    """
+    return _fetched(target.row["python"], target.arch)
+
+
+def _fetched(python: str, arch: str) -> Path:
+    digest = hashlib.sha256(WHEELS.read_bytes() + WHEELS.with_name("site.txt").read_bytes())
+    series = f"wheels-{python}-{arch}"
+    kept = roots.CACHE / f"{series}-{digest.hexdigest()[:12]}"
+    with roots.locked(series):
+        if not kept.is_dir():
+            new = Path(tempfile.mkdtemp(prefix=f"{series}.", dir=roots.CACHE))
+            argv = [sys.executable, str(WHEELS), "fetch", python, arch, str(new)]
+            done = subprocess.run(argv, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"no wheels for Python {python}, {arch}:\n{done.stderr[-4000:]}")
+            new.rename(kept)
+    return kept
+
+
+def build_anew(target: Target, *, folder: str = "build", clock: str = "", epoch: str = "") -> Path:
+    """Build the package of the present tree for a target; return a new folder with it and a log.
+
+    It is built in `folder` of the build root, at the time that `clock` tells (faketime(1)), with
+    `epoch` for SOURCE_DATE_EPOCH.
+    """
+    return _build(target, _copy_tree, folder=folder, clock=clock, epoch=epoch)
+
+
+def _build(
+    target: Target,
+    put_source: Callable[[Path], None],
+    *,
+    folder: str = "build",
+    clock: str = "",
+    epoch: str = "",
+) -> Path:
+    python = target.row["python"]
+    found = {"wheels": wheels(target), "native": _fetched(BUILT_ON_PYTHON, native_arch())}
+
+    def fill(build: Path) -> None:
+        put_source(build / "mcpwrap")
+        for name, folder_of_wheels in found.items():
+            shutil.copytree(folder_of_wheels, build / name)
+
+    argv = ["env", *([f"SOURCE_DATE_EPOCH={epoch}"] if epoch else [])]
+    argv += ["faketime", clock] if clock else []
+    argv += ["sh", "-es", target.name, python, target.arch, f"/{folder}"]
+    script = f"packaging/build_{target.row['format']}.sh"
+    what = f"{target.name}, {target.arch}"
+    layer = roots.build_root(BUILT_ON)
+    return _build_in(layer, what, Source(folder, fill, script), argv, network=False)
+
+
+def _build_formerly(suite: str, put_source: Callable[[Path], None]) -> Path:
+    """Build a commit whose program downloads, and builds for the release that it runs on."""
+
+    def fill(build: Path) -> None:
+        put_source(build / "mcpwrap")
+
+    source = Source("build", fill, _FORMER_SCRIPT)
+    return _build_in(roots.build_root(suite), suite, source, ["sh", "-es", _TARGET[suite]])
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is built: a folder of the root, what fills it, and the script in `mcpwrap/` there."""
+
+    folder: str
+    fill: Callable[[Path], None]
+    script: str
+
+
+def _build_in(
+    layer: roots.Layer, what: str, source: Source, argv: list[str], *, network: bool = True
+) -> Path:
     """Build in an overlay that is discarded; return a folder with the package and a log."""
-    layer = roots.ensure(roots.build_root(suite))
-    out = Path(tempfile.mkdtemp(prefix=f"deb-{suite}.", dir=roots.CACHE))
+    roots.ensure(layer)
+    out = Path(tempfile.mkdtemp(prefix="package.", dir=roots.CACHE))
     with tempfile.TemporaryDirectory(dir=roots.CACHE, prefix="build-") as scratch:
         upper, work = Path(scratch, "upper"), Path(scratch, "work")
         upper.mkdir()
         work.mkdir()
         with roots.mounted_overlay(layer.lower_dirs(), upper, work) as root:
-            source = root / "build/mcpwrap"
-            put_source(source)
+            build = root / source.folder
+            build.mkdir(parents=True)
+            source.fill(build)
             with (out / "build.log").open("wb") as log:
-                argv, script = ["sh", "-es", RELEASE[suite]], source / SCRIPT
                 try:
-                    roots.run_in_root(root, argv, script=script, inputs=[], log_fd=log.fileno())
+                    roots.run_in_root(
+                        root, argv, script=build / "mcpwrap" / source.script, inputs=[],
+                        log_fd=log.fileno(), network=network,
+                    )  # fmt: skip
                 except subprocess.CalledProcessError as error:
                     tail = (out / "build.log").read_text(errors="replace")[-4000:]
-                    raise RuntimeError(f"no .deb for {suite}:\n{tail}") from error
-            for path in (root / "build").glob("*.deb"):
-                shutil.copy2(path, out)
-            shutil.copy2(root / "build/lintian.txt", out)
+                    raise RuntimeError(f"no package for {what}:\n{tail}") from error
+            for pattern in ("*.deb", "*.rpm", "*lint*.txt"):
+                for path in build.glob(pattern):
+                    shutil.copy2(path, out)
     return out
 
 
-def main(suites: list[str]) -> None:
-    """Build for each suite and put the packages into dist/."""
+def main() -> None:
+    """Build for this machine's architecture, and put the packages into dist/."""
     roots.need_root("make deb")
     DIST.mkdir(exist_ok=True)
-    for suite in suites or roots.SUITES:
+    for suite in roots.SUITES:
         print(f"{suite}: building, unless the tree is unchanged …", flush=True)
         deb = build(suite)
         shutil.copy2(deb, DIST)
@@ -144,4 +287,4 @@ def main(suites: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

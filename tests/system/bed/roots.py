@@ -144,6 +144,11 @@ def build_root(suite: str) -> Layer:
     return Layer(suite, "build", Layer(suite, "base"))
 
 
+def repository_root(suite: str) -> Layer:
+    """Return a base root with the programs that write lists of packages, and with dnf."""
+    return Layer(suite, "repository", Layer(suite, "base"))
+
+
 def ensure(layer: Layer) -> Layer:
     """Build `layer` and its parents if they are missing; concurrent processes share one build."""
     if layer.parent:
@@ -251,9 +256,17 @@ def _unmount(root: Path) -> None:
 
 
 def run_in_root(
-    root: Path, argv: list[str], *, script: Path, inputs: list[Path], log_fd: int
+    root: Path,
+    argv: list[str],
+    *,
+    script: Path,
+    inputs: list[Path],
+    log_fd: int,
+    network: bool = True,
 ) -> None:
     """Run `script` by `argv` inside `root`, with the host's network, resolver and certificates.
+
+    Without `network` it has none, not even a loopback.
 
     The mounts are in a namespace of their own, so nothing is left behind, however it ends.
     """
@@ -277,7 +290,10 @@ def run_in_root(
     enter += [f'exec chroot "{root}" "$@"']
     with script.open("rb") as stdin:
         subprocess.run(
-            ["unshare", "-m", "--propagation=private", "sh", "-ec", "\n".join(enter), "sh", *argv],
+            [
+                "unshare", "-m", *([] if network else ["-n"]), "--propagation=private",
+                "sh", "-ec", "\n".join(enter), "sh", *argv,
+            ],
             stdin=stdin, stdout=log_fd, stderr=log_fd, env=env, check=True,
         )  # fmt: skip
 

@@ -2,5 +2,6 @@
 set -eu
 ln -sf /run/resolv.conf /etc/resolv.conf
 apt-get update -q
-apt-get install -y -q --no-install-recommends build-essential debhelper dh-python fakeroot lintian python3-pip python3-docutils
+apt-get install -y -q --no-install-recommends build-essential debhelper dh-python fakeroot lintian python3-pip \
+    python3-docutils faketime
 rm -f /etc/resolv.conf

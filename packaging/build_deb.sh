@@ -1,0 +1,32 @@
+# Build the .deb for target $1 (targets.toml), Python $2 and architecture $3 inside a build root, from the sources in
+# $4/mcpwrap, and check it with lintian. Nothing is downloaded: the libraries are the wheels in $4/wheels. The program that
+# makes the schemas runs here, by those in $4/native.
+set -eu
+cd "$4/mcpwrap"
+cp -r packaging/debian debian
+export TARGET="$1" PYTHONDONTWRITEBYTECODE=1
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog -S Timestamp)}"
+# Each the exact file that was reviewed; `pip` runs nothing that is in it.
+libraries() {
+    python3 -m pip install -q --root-user-action=ignore --no-index --no-compile --no-deps --require-hashes \
+        --only-binary=:all: --implementation cp --python-version "$1" $(python3 packaging/wheels.py platforms "$2") \
+        --find-links "$3" --target "$4" -r packaging/site.txt
+}
+native=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+libraries "$2" "$3" "$4/wheels" site
+if [ "$2 $3" = "$native $(dpkg --print-architecture)" ]; then
+    ln -s mcpwrap/site "$4/native-site"
+else
+    libraries "$native" "$(dpkg --print-architecture)" "$4/native" "$4/native-site"
+fi
+version=$(dpkg-parsechangelog -S Version)
+sed -i "1s/($version)/($version+$1)/" debian/changelog
+next=${2%.*}.$((${2#*.} + 1))
+sed -i "s/@PYTHON@/python3:any, python3 (>= $2~), python3 (<< $next~)/" debian/control
+PYTHONPATH=$4/native-site DEB_BUILD_OPTIONS=nostrip dpkg-buildpackage -b -d -us -uc -a"$3"
+cd ..
+# The package is not Debian's, and its maintainer's address has no mail host. The libraries are as their authors have
+# built them. On Debian 12 units are below /lib, which is where 0.1.0 has them.
+lintian --fail-on error --tag-display-limit 0 --suppress-tags \
+    bogus-mail-host,bogus-mail-host-in-debian-changelog,unstripped-binary-or-object,aliased-location \
+    mcpwrap_*.changes > lintian.txt 2>&1 || { cat lintian.txt; exit 1; }

@@ -1,0 +1,138 @@
+"""What `make packages` and `make repository` write, read by sha256sum, gpg, apt and dnf."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+from tests.system.bed import package
+from tests.system.bed.machine import Machine
+from tests.system.packages import built
+from tests.system.support.tiers import on_release, only_in_test_all
+from tests.system.tools import packages, repository
+
+TARGETS = [package.Target(name, package.native_arch()) for name in ("deb12", "deb13")]
+SCHEMAS = files("cyclonedx.schema") / "_res"
+PIN = re.compile(r"^([a-z0-9.-]+)==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
+SERVED_AT = "file:///srv/repository"
+
+
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return a key in a keyring of its own, which the test uses as a builder uses theirs."""
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    person = "Builder <builder@packages.test>"
+    argv = ["gpg", "--batch", "--passphrase", "", "--quick-generate-key", person]
+    subprocess.run(argv, capture_output=True, check=True)
+    yield person
+    subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=True)
+
+
+def test_sums_and_signature_are_of_the_files(key: str, tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    packages.write(dist, TARGETS, key)
+    names = {path.name for path in dist.iterdir()}
+    debs = {name for name in names if name.endswith(".deb")}
+    assert len(debs) == 2
+    assert names == {*debs, *(f"{deb}.cdx.json" for deb in debs), "SHA256SUMS", "SHA256SUMS.asc"}
+    assert checked(dist) == (0, 0)
+    # The twin: one byte more in a package, or one file less in the list.
+    deb = dist / min(debs)
+    deb.write_bytes(deb.read_bytes() + b"\0")
+    assert checked(dist) == (1, 0)
+    sums = dist / "SHA256SUMS"
+    sums.write_text("".join(sums.read_text().splitlines(keepends=True)[1:]))
+    assert checked(dist)[1] == 1
+
+
+def checked(dist: Path) -> tuple[int, int]:
+    """Return how sha256sum and gpg ended."""
+    sums = subprocess.run(
+        ["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=dist, capture_output=True
+    )
+    argv = ["gpg", "--verify", "SHA256SUMS.asc", "SHA256SUMS"]
+    return sums.returncode, subprocess.run(argv, cwd=dist, capture_output=True).returncode
+
+
+def test_the_bill_of_materials_names_each_library_of_the_package(tmp_path: Path) -> None:
+    packages.write(tmp_path / "dist", TARGETS[:1], None)
+    (path,) = (tmp_path / "dist").glob("*.cdx.json")
+    bill = json.loads(path.read_text())
+    validator = jsonschema.Draft7Validator(
+        schema("bom-1.6"),
+        registry=Registry().with_resources(
+            (
+                f"http://cyclonedx.org/schema/{name}.schema.json",
+                Resource.from_contents(schema(name)),
+            )
+            for name in ("spdx", "jsf-0.82")
+        ),
+    )
+    assert list(validator.iter_errors(bill)) == []
+    deb = path.with_name(path.name.removesuffix(".cdx.json"))
+    found = {
+        (match[1], match[2])
+        for file in built.deb_files(deb)
+        if (match := re.search(r"/site/([^/]+)-([^/-]+)\.dist-info/METADATA$", file))
+    }
+    listed = {(each["name"].replace("-", "_"), each["version"]) for each in bill["components"]}
+    assert {(name.lower().replace(".", "_"), version) for name, version in found} == listed
+    assert len(listed) > 20
+    pins = {
+        name: hashes
+        for name, _, hashes in PIN.findall((package.TOP / "packaging/site.txt").read_text())
+    }
+    for each in bill["components"]:
+        assert each["hashes"][0]["content"] in pins[each["name"]]
+        assert each["licenses"], each["name"]
+
+
+def schema(name: str) -> dict[str, object]:
+    """Return a schema of CycloneDX."""
+    text = (SCHEMAS / f"{name}.SNAPSHOT.schema.json").read_text()
+    parsed: dict[str, object] = json.loads(text)
+    return parsed
+
+
+@only_in_test_all("a root with the tools of apt and dnf")
+@on_release("trixie")
+def test_apt_installs_from_the_repository_what_its_key_has_signed(
+    boot: Callable[..., Machine], key: str, tmp_path: Path
+) -> None:
+    repository.write(tmp_path / "repository", TARGETS, key, SERVED_AT)
+    machine = boot(package=False)
+    shutil.copytree(tmp_path / "repository", machine.path("/srv/repository"))
+    machine.as_root(
+        "chmod -R go=rX /srv; rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*;"
+        "mkdir -p /etc/apt/keyrings; cp /srv/repository/mcpwrap.asc /etc/apt/keyrings/;"
+        "cp /srv/repository/deb13.sources /etc/apt/sources.list.d/mcpwrap.sources"
+    )
+    lists = "/srv/repository/apt/dists/trixie/main/binary-amd64"
+    # A list that was changed after it was signed is refused; the twin is the one that was signed.
+    machine.as_root(f"cp {lists}/Packages /root/; echo >> {lists}/Packages; rm {lists}/Packages.gz")
+    assert (
+        "mcpwrap"
+        not in machine.as_root("apt-get update; apt-cache policy mcpwrap").out.partition("Version")[
+            2
+        ]
+    )
+    machine.as_root(f"cp /root/Packages {lists}/Packages; apt-get update")
+    machine.as_root("apt-get install -y --no-install-recommends mcpwrap")
+    assert machine.look("dpkg-query -Wf '${Version}' mcpwrap") == f"{package.version()}+deb13"
+    # Of Debian 12 the repository has the other one.
+    machine.as_root(
+        "sed -i 's/trixie/bookworm/' /etc/apt/sources.list.d/mcpwrap.sources; apt-get update"
+    )
+    assert f"{package.version()}+deb12" in machine.look("apt-cache policy mcpwrap")
+    # Another key: nothing is taken.
+    machine.as_root("rm /etc/apt/keyrings/mcpwrap.asc")
+    assert "NO_PUBKEY" in machine.as_root("apt-get update 2>&1 || true").out
