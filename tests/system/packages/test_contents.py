@@ -118,7 +118,9 @@ def test_dpkg_installs_the_package_for_ubuntu(boot: Callable[..., Machine]) -> N
     shutil.copy2(deb, machine.path("/root/ubuntu.deb"))
     # Debian 13 has Python 3.13, so dpkg refuses it unless it is told not to look.
     assert "python3 (<< 3.13~)" in machine.as_root("dpkg -i /root/ubuntu.deb", status=1).err
+    machine.announce("mcpwrap")
     machine.as_root("dpkg --force-depends -i /root/ubuntu.deb")
+    assert "is built for Python 3.12" in machine.as_root("mcpwrap status", status=78).err
     assert machine.look("systemctl is-active mcpwrap-nft.service") == "active\n"
     assert machine.look("getent passwd mcpwrap-gate") != ""
     machine.as_root("dpkg --purge mcpwrap")

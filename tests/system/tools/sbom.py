@@ -63,12 +63,13 @@ def _metadata(wheel: Path) -> Message:
 
 
 def _licenses(metadata: Message) -> list[LicenseExpression | DisjunctiveLicense]:
-    """Return the licence that the author states: PEP 639's field, or a classifier."""
+    """Return what the author states: PEP 639's expression, classifiers, or the older field."""
     if expression := metadata["License-Expression"]:
         return [LicenseExpression(expression)]
     classifiers = metadata.get_all("Classifier") or []
     names = [text.rpartition(" :: ")[2] for text in classifiers if text.startswith("License :: ")]
-    return [DisjunctiveLicense(name=name) for name in names]
+    older = [text] if (text := metadata["License"]) else []
+    return [DisjunctiveLicense(name=name) for name in names or older]
 
 
 def _sha256(path: Path) -> str:
