@@ -1,14 +1,19 @@
 """Program that executes a Squid instance, beside a child that checks its health (watchdog).
 
-Arguments: the instance, then Squid's command. Squid does not support systemd's watchdog
-(sd_notify(3)). Instead a child in its unit sends requests to a listener of the instance that is for
-this check, and refuses everything. While the child waits for a response, it sends no notification.
+Arguments: the instance, then Squid's command, with its configuration file last. Squid does not
+support systemd's watchdog (sd_notify(3)). Instead a child in its unit sends requests to a listener
+of the instance that is for this check, and refuses everything. While the child waits for a
+response, it sends no notification.
+
+Where the configuration names a helper that makes certificates, its folder is made first.
 """
 
 import os
+import re
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,12 +30,15 @@ _ASK_EVERY_S = 1.0  # a tenth of the unit's WatchdogSec=
 _CONNECT_S = 2.0  # the kernel accepts for Squid, even if Squid hangs
 _REQUEST = b"GET http://health.invalid/ HTTP/1.1\r\nHost: health.invalid\r\n\r\n"
 _ANSWER_BYTES = 65536
+# Line of `plan/egress/squid_conf.py`: helper, its folder, and the size of what it keeps there.
+_CERTGEN = re.compile(r"^sslcrtd_program (\S+) -s (\S+) -M (\S+)$", re.MULTILINE)
 _RESERVED_FDS = 200  # twice RESERVED_FD of Squid: with fewer left it accepts no connection
 
 
 def main() -> None:
     """Fork the health check, and execute Squid."""
     instance, *command = sys.argv[1:]
+    make_certificate_folder(Path(command[-1]).read_text())
     squid = os.getpid()
     if os.fork() == 0:
         prctl.end_with_parent(signal.SIGKILL)
@@ -39,6 +47,17 @@ def main() -> None:
             report((health_address(instance), EGRESS_PORT), Notifier(_ASK_EVERY_S), is_full)
         return
     os.execv(command[0], command)
+
+
+def make_certificate_folder(configuration: str) -> None:
+    """Have Squid's helper make its folder of certificates, which Squid expects to exist.
+
+    Raises:
+        CalledProcessError: the helper failed; its message is in the journal.
+    """
+    found = _CERTGEN.search(configuration)
+    if found and not Path(found[2]).is_dir():
+        subprocess.run([found[1], "-c", "-s", found[2], "-M", found[3]], check=True)
 
 
 def has_no_descriptors_left(pid: int) -> bool:

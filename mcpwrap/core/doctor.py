@@ -71,7 +71,7 @@ def _only_root() -> Check:
     return warned(
         "approvals",
         "rules require them, and only root can give one",
-        f"`sudo adduser USER {APPROVERS_GROUP}`, or `sudo mcpwrap approvals passwd USER`",
+        f"`sudo usermod -aG {APPROVERS_GROUP} USER`, or `sudo mcpwrap approvals passwd USER`",
     )
 
 
@@ -97,7 +97,7 @@ def _unanswered(found: ApproverAccounts) -> list[Check]:
             f"approvals of calls of {', '.join(names)}",
             "only root can give one: an account's own calls need its password, or another account",
             f"`sudo mcpwrap approvals passwd {names[0]}`, or"
-            f" `sudo adduser OTHER {APPROVERS_GROUP}`",
+            f" `sudo usermod -aG {APPROVERS_GROUP} OTHER`",
         )
     ]
 
@@ -116,5 +116,5 @@ def _both(name: str, found: ApproverAccounts) -> Check:
     return warned(
         f"approvals by {name}",
         f"agents run under this account too: {', and '.join(worth)}",
-        f"let an account that runs no agent approve: `sudo adduser OTHER {APPROVERS_GROUP}`",
+        f"let an account that runs no agent approve: `sudo usermod -aG {APPROVERS_GROUP} OTHER`",
     )

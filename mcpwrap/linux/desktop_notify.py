@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mcpwrap.core.notify.desktop import DesktopNotification
 from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.os_release import distribution
 
 NOTIFY_SEND = "/usr/bin/notify-send"
 _TIMEOUT_S = 10.0
@@ -20,7 +21,7 @@ def expect(program: str) -> None:
         raise McpwrapError(
             "is not installed",
             where=program,
-            fix="`sudo apt install libnotify-bin`",
+            fix=distribution().install("notify-send"),
             code="E-TOOL-NOTIFY-SEND",
         )
 

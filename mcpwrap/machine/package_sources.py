@@ -4,12 +4,14 @@
 """
 
 import configparser
+import glob
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from mcpwrap.config.model import Destination
 from mcpwrap.config.value_parsers import BadValueError, destination
+from mcpwrap.core.distribution import Distribution
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.root_files import read_of_root
 from mcpwrap.plan.egress.server_egress import PackageSource
@@ -19,14 +21,6 @@ _MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep
 _NPMRC = ("/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc")
 # pip's user guide, "Configuration"; the file that overrides the other comes first.
 _PIP_CONF = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
-# Files with the tools' own defaults: npm of Debian, of NodeSource, of nodejs.org.
-_NPM_DEFAULTS = (
-    "/usr/share/nodejs/npm/lib/utils/config/definitions.js",
-    "/usr/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
-    "/usr/local/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
-)
-_PIP_DEFAULTS = ("/usr/lib/python3/dist-packages/pip/_internal/models/index.py",)
-
 _IN_NPMRC = re.compile(r"^[ \t]*registry[ \t]*=[ \t]*[\"']?([^\s\"';#]*)", re.MULTILINE)
 _IN_NPM = re.compile(r"\('registry', \{\s*default: '([^']+)'")
 _IN_PIP = re.compile(r"PackageIndex\(\s*\"https://([^\"/]+)/\",\s*file_storage_domain=\"([^\"]+)\"")
@@ -39,13 +33,15 @@ _FOLDER = re.compile(r"/(?:opt|srv|usr)(?:/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")
 _YES = frozenset({"1", "on", "t", "true", "y", "yes"})  # as pip reads a flag
 
 
-def found() -> dict[str, PackageSource]:
+def found(distribution: Distribution) -> dict[str, PackageSource]:
     """Return the source of each package group that this machine configures."""
     sources = {}
     with suppress(UsageError):
-        sources["npm"] = npm(map(_text, _NPMRC), map(_text, _NPM_DEFAULTS))
+        sources["npm"] = npm(map(_text, _NPMRC), map(_text, _existing(distribution.npm_defaults)))
     with suppress(UsageError):
-        sources["pypi"] = pypi(map(_text, _PIP_CONF), map(_text, _PIP_DEFAULTS))
+        sources["pypi"] = pypi(
+            map(_text, _PIP_CONF), map(_text, _existing(distribution.pip_defaults))
+        )
     return {name: source for name, source in sources.items() if source}
 
 
@@ -123,6 +119,12 @@ def _host(place: str) -> Destination | None:
         return destination(place)
     except BadValueError:
         return None
+
+
+def _existing(patterns: Iterable[str]) -> Iterator[str]:
+    """Yield the files that match, in the order of the patterns."""
+    for pattern in patterns:
+        yield from sorted(glob.glob(pattern))  # noqa: PTH207 - a pattern from the root
 
 
 def _text(path: str) -> str:

@@ -13,27 +13,21 @@ from mcpwrap.config.parse import parse
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import files_by_server, parse_policy
 from mcpwrap.core import names
+from mcpwrap.core.distribution import Distribution, Software
 from mcpwrap.core.names import name_of
 from mcpwrap.core.wire.execution import execute_api
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import accounts
+from mcpwrap.linux import accounts, os_release
 from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.plan import http_listeners, hubs, paths, registry, run_slots, widened_boundaries
+from mcpwrap.plan import http_listeners, hubs, registry, run_slots, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
+from mcpwrap.plan.egress.server_egress import MachineSoftware
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
-
-# Files that `apply` and the units use; `squid` without OpenSSL has no `security_file_certgen`.
-_PACKAGE_BY_PATH = {
-    "/usr/sbin/squid": "squid-openssl",
-    paths.CERTGEN: "squid-openssl",
-    "/usr/share/squid/errors/templates": "squid-openssl",
-    "/usr/bin/openssl": "openssl",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +53,12 @@ def planned(
     have = observer.observe()
     config = parse(observer.config_files(added))
     program_check.expect_roots(config)
-    _expect_squid(config)
+    words = os_release.distribution()
+    _expect_squid(config, words)
     allocated, owned = _allocated(config, have)
     policies = files_by_server(policy_files(), config.servers)
-    want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
+    software = MachineSoftware(package_sources.found(words), words)
+    want = desired(config, allocated, observer.ids(config), software, policies)
     return MachinePlan(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
 
 
@@ -139,18 +135,25 @@ def _unfinished(folder: str) -> str:
     )
 
 
-def _expect_squid(config: Config) -> None:
+def _expect_squid(config: Config, distribution: Distribution) -> None:
     """Refuse servers with `egress` on a machine without the egress prerequisites.
 
     Raises:
         UsageError: a file is missing; the fix names its package.
     """
     wanting = [name for name, server in config.servers.items() if server.egress]
-    missing = [path for path in _PACKAGE_BY_PATH if not Path(path).exists()]
+    # Files that `apply` and the units use; Squid without OpenSSL has no `certgen`.
+    needed: dict[str, Software] = {
+        "/usr/sbin/squid": "squid",
+        distribution.certgen: "squid",
+        "/usr/share/squid/errors/templates": "squid",
+        "/usr/bin/openssl": "openssl",
+    }
+    missing = [path for path in needed if not Path(path).exists()]
     if wanting and missing:
         raise UsageError(
             f"`egress` needs {missing[0]}, which does not exist; nothing was changed",
             where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
-            fix=f"`apt install {_PACKAGE_BY_PATH[missing[0]]}`",
+            fix=distribution.install(needed[missing[0]]),
             code="E-EGRESS-NOT-INSTALLED",
         )

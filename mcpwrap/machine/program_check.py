@@ -19,6 +19,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of, launches_of_python
 from mcpwrap.linux.executables.look import ExecutableScan, OwnershipFinding
+from mcpwrap.linux.os_release import distribution
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
 _INSTALL = (
@@ -139,7 +140,8 @@ def _expect_visible(server: Server, command: str) -> None:
             raise UsageError(
                 f"{command} is really {path}, and no server can see a home; nothing was changed",
                 where=f"[mcp_servers.{server.name}], command",
-                fix="install it for every account (`apt install npm`, or under /opt, root's own), "
-                "or give that folder as a `workspace`",
+                fix="install it for every account (npm and npx: "
+                f"{distribution().install('npm')}; else under /opt, root's own), or give that "
+                "folder as a `workspace`",
                 code="E-PROGRAM-IN-HOME",
             )

@@ -24,7 +24,7 @@ from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import http_listeners, hubs, paths, run_slots, unit_files, workspaces
 from mcpwrap.plan.egress import nft_elements, server_egress, squid_instances
-from mcpwrap.plan.egress.server_egress import Sources
+from mcpwrap.plan.egress.server_egress import MachineSoftware
 from mcpwrap.plan.registry import Allocation, Registry
 
 
@@ -70,7 +70,11 @@ class Desired:
 
 
 def desired(
-    config: Config, registry: Registry, ids: Ids, sources: Sources, policies: PolicyFiles
+    config: Config,
+    registry: Registry,
+    ids: Ids,
+    software: MachineSoftware,
+    policies: PolicyFiles,
 ) -> Desired:
     """Return the desired state of the machine.
 
@@ -92,14 +96,14 @@ def desired(
         uid_by_name=uids,
         uid_by_slot=slots,
         server_files={
-            name: _files(server, servers, registry.by_name[name], sources, described.get(name))
+            name: _files(server, servers, registry.by_name[name], software, described.get(name))
             for name, server in servers.items()
         },
         sysusers_files=_sysusers_files(uids, slots),
-        elements=nft_elements.elements(config, uids, sources)
+        elements=nft_elements.elements(config, uids, software.sources)
         | nft_elements.refused(slots.values())
         | http_listeners.elements(listeners),
-        proxies=server_egress.proxies(config, registry, sources),
+        proxies=server_egress.proxies(config, registry, software),
         front=_front(config, uids),
         webhook=_webhook(config),
         authorities=_authorities(config),
@@ -147,11 +151,11 @@ def _files(
     server: Server,
     servers: Servers,
     has: Allocation,
-    sources: Sources,
+    software: MachineSoftware,
     shown: specs.Workspaces | None,
 ) -> dict[str, str]:
     uid = has.uid
-    spec = msgspec.structs.replace(_spec(server, servers, uid, sources), workspaces=shown)
+    spec = msgspec.structs.replace(_spec(server, servers, uid, software), workspaces=shown)
     files = {
         paths.spec(server.name): specs.encode(spec),
         paths.drop_in(server.name): unit_files.drop_in(server, uid, has.squid or ""),
@@ -161,14 +165,16 @@ def _files(
     return files
 
 
-def _spec(server: Server, servers: Servers, uid: int, sources: Sources) -> specs.ServerSpec:
+def _spec(
+    server: Server, servers: Servers, uid: int, software: MachineSoftware
+) -> specs.ServerSpec:
     runs = _program(server, servers)
     return specs.ServerSpec(
         name=server.name,
         command=runs.command,
         args=runs.args,
         cwd=runs.cwd,
-        egress_env=server_egress.variables(server, uid, sources),
+        egress_env=server_egress.variables(server, uid, software),
         env={variable: tuple(map(_part, template)) for variable, template in runs.env.items()},
         inherits=runs.inherits,
         inherits_any=runs.inherits_any,

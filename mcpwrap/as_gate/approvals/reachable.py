@@ -80,7 +80,7 @@ def no_approver(agent_uid: int) -> QuestionRejected:
     return QuestionRejected(
         f"no account can approve calls of {name or f'uid {agent_uid}'}",
         remedy=(
-            f"Root sets up an approver: `sudo adduser USER {GROUP}` for another account, "
+            f"Root sets up an approver: `sudo usermod -aG {GROUP} USER` for another account, "
             f"`sudo mcpwrap approvals passwd {name or 'USER'}` for the agent's own. "
             "Then send the same request again."
         ),

@@ -14,6 +14,7 @@ from pathlib import Path
 from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, root_files, tcp_listeners
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.linux.systemd.systemctl import (
     SYSTEMCTL,
     ToolError,
@@ -121,7 +122,7 @@ def make_ca(name: str) -> None:
     os.chown(key, 0, accounts.gid_of(f"mcpwrap-{kind}") or 0)
     Path(key).chmod(0o640)
     Path(certificate).chmod(0o644)
-    system = Path(paths.SYSTEM_CAS)
+    system = Path(distribution().system_cas)
     trusted = system.read_text() if system.exists() else ""
     # Last, because its existence means that the others exist.
     root_files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())
@@ -148,7 +149,8 @@ def _expect_good(candidate: str, instance: str) -> None:
         raise McpwrapError(
             f"Squid rejects it: {faults[0]}; the old configuration stays",
             where=candidate,
-            fix="install squid-openssl 5.7 or later; if it is, this is a bug in mcpwrap",
+            fix=f"have Squid 5.7 or later ({distribution().install('squid')}); if it is, this "
+            "is a bug in mcpwrap",
             code="E-EGRESS-SQUID-CONFIG",
         )
 

@@ -29,6 +29,7 @@ from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, UsageError
 from mcpwrap.linux import tty
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.machine import listener_files, package_sources
 
 _InheritsByName = Mapping[str, tuple[str, ...]]  # variables that the agent passes to each server
@@ -127,7 +128,8 @@ def _print_configuration(proxied: ProxiedList, hub: str, environ: Mapping[str, s
     who = file_owner(os.geteuid(), Path.cwd(), environ)
     if os.geteuid() == 0:
         who = replace(who, account="@mcpwrap")  # root runs no agent
-    machine = AppliedState(known=AppliedServers({}), sources=frozenset(package_sources.found()))
+    sources = package_sources.found(distribution())
+    machine = AppliedState(known=AppliedServers({}), sources=frozenset(sources))
     decider = EntryDecider(who, machine, {}, {})
     look, _ = proxied_list.decisions(decider, machine, who.account, proxied, hub)
     _warn(look)

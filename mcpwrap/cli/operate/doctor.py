@@ -216,7 +216,7 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
         yield warned(
             server.name,
             "no account of its `agents` exists",
-            "correct `agents` in the configuration, or create the account with adduser(8)",
+            "correct `agents` in the configuration, or create the account with useradd(8)",
         )
     proxy = _proxy_unit(server) if server.egress else ""
     if server.egress and not proxy:

@@ -26,6 +26,7 @@ from mcpwrap.config.migration.variable_expansion import filled_in, without_schem
 from mcpwrap.config.model import ConfigError, Destination, Group, Server
 from mcpwrap.config.parse import SourceFile, parse_part
 from mcpwrap.config.toml_writer import toml_of
+from mcpwrap.core.distribution import Distribution, Software
 from mcpwrap.core.environment import kind_of
 
 ENV_FILE = "envFile"
@@ -38,11 +39,11 @@ _BRIDGE_LAUNCHERS = {"npx", "pnpx", "bunx"}
 _BRIDGE_OPTIONS = {"--transport", "--host", "--auth-timeout"}
 _BRIDGE_FLAGS = {"--debug", "--silent", "--enable-proxy"}
 _HOW_TO_NAME_REGISTRY = {
-    "npm": "`sudo apt install npm`, or write the line `registry=URL` to /etc/npmrc, with the URL "
-    "that `npm config get registry` prints",
-    "pypi": "`sudo apt install python3-pip`, or write `index-url = URL` below `[global]` to "
-    "/etc/pip.conf",
+    "npm": "write the line `registry=URL` to /etc/npmrc, with the URL that `npm config get "
+    "registry` prints",
+    "pypi": "write `index-url = URL` below `[global]` to /etc/pip.conf",
 }
+_CLIENT_BY_REGISTRY: dict[str, Software] = {"npm": "npm", "pypi": "pip"}
 
 
 def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | HttpTransport:
@@ -286,7 +287,7 @@ def _expect_sound(found: Draft) -> None:
         ) from error
 
 
-def expect_registries(server: Server, sources: Collection[str]) -> None:
+def expect_registries(server: Server, sources: Collection[str], distribution: Distribution) -> None:
     """Refuse a package registry that root would refuse, and the whole proposal with it.
 
     Raises:
@@ -296,6 +297,7 @@ def expect_registries(server: Server, sources: Collection[str]) -> None:
         if isinstance(group, Group) and group.name not in sources:
             raise MigrationError(
                 f"the registry @{group.name} is not configured on this machine: "
+                f"{distribution.install(_CLIENT_BY_REGISTRY[group.name])}, or "
                 f"{_HOW_TO_NAME_REGISTRY[group.name]}",
                 code="E-MIGRATE-REGISTRY",
             )

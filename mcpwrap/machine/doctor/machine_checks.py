@@ -12,6 +12,7 @@ from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import FIRST_UID, LAST_UID, OUR_PREFIXES
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.isolation import landlock
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
 from mcpwrap.machine import nft_table, observer
 from mcpwrap.machine.doctor import squid_health
@@ -92,14 +93,14 @@ def squid_program() -> Check:
     """
     if not Path(SQUID).exists():
         text = f"{SQUID} does not exist [E-EGRESS-NOT-INSTALLED]"
-        return failed("Squid", text, "`apt install squid-openssl`")
+        return failed("Squid", text, distribution().install("squid"))
     output = run(SQUID, "-v")
     found = re.search(r"Version (\d+)\.(\d+)", output)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     number = ".".join(map(str, version))
     if "--with-openssl" not in output:
         text = f"{number} is built without OpenSSL [E-EGRESS-NOT-INSTALLED]"
-        return failed("Squid", text, "`apt install squid-openssl`")
+        return failed("Squid", text, distribution().install("squid"))
     if version < _OLDEST_SQUID:
         return warned("Squid", f"{number} has known vulnerabilities", "upgrade to 5.7 or later")
     return good("Squid", number)

@@ -14,7 +14,7 @@ _CHUNK_BYTES = 32 * 1024 * 1024  # longer than any line of mcpwrap, so that no f
 _LINE_BYTES = 1024 * 1024
 _SKIPS = 64  # parts of _LINE_BYTES to skip in one call: no hole delays the other logs
 _FIX = "find out which program put it there, and remove it"
-MAY_READ = "use sudo, or add your account to the group adm: `sudo adduser $USER adm`"
+MAY_READ = "use sudo, or add your account to the group adm: `sudo usermod -aG adm $USER`"
 
 
 def tail(path: Path) -> Iterator[bytes]:

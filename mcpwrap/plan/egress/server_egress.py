@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from mcpwrap.config.model import Config, Destination, Group, Server
+from mcpwrap.core.distribution import Distribution
 from mcpwrap.core.names import EGRESS_PORT, egress_address
 from mcpwrap.core.wire.execution import worker_file
 from mcpwrap.errors import UsageError
@@ -33,6 +34,14 @@ class PackageSource:
 Sources = Mapping[str, PackageSource]  # by the name of a group
 
 
+@dataclass(frozen=True, slots=True)
+class MachineSoftware:
+    """Software of this machine that servers use: package registries, and paths of programs."""
+
+    sources: Sources
+    distribution: Distribution
+
+
 def hosts(server: Server, sources: Sources) -> tuple[Destination, ...]:
     """Return the allowlist, each entry once, groups replaced by their hosts.
 
@@ -51,7 +60,7 @@ def hosts(server: Server, sources: Sources) -> tuple[Destination, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
+def variables(server: Server, uid: int, software: MachineSoftware) -> dict[str, str]:
     """Return the variables in a server's environment for its cache and its egress."""
     given: dict[str, str] = {}
     if server.cache:
@@ -70,15 +79,16 @@ def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
     if server.direct:
         beyond = ",".join(sorted({direct.address for direct in server.direct}))
         given |= {"NO_PROXY": beyond, "no_proxy": beyond}
-    trusted = paths.ca_bundle(server.name) if server.intercept else paths.SYSTEM_CAS
+    system = software.distribution.system_cas
+    trusted = paths.ca_bundle(server.name) if server.intercept else system
     given |= dict.fromkeys(_CA_VARIABLES, trusted)
     for entry in server.egress:
         if isinstance(entry, Group):
-            given |= _source(server, entry.name, sources).variables
+            given |= _source(server, entry.name, software.sources).variables
     return given
 
 
-def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, str]:
+def proxies(config: Config, registry: Registry, software: MachineSoftware) -> dict[str, str]:
     """Return the configuration of each Squid instance that serves a server."""
     found: dict[str, list[SquidListener]] = defaultdict(list)
     for name, server in config.servers.items():
@@ -87,12 +97,14 @@ def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, s
                 SquidListener(
                     name=name,
                     address=egress_address(registry.uid_of(name)),
-                    hosts=hosts(server, sources),
+                    hosts=hosts(server, software.sources),
                     requests=server.requests,
                 )
             )
     return {
-        instance: squid_conf.intercepted(instance, listeners, config.parent)
+        instance: squid_conf.intercepted(
+            instance, listeners, config.parent, software.distribution.certgen
+        )
         if instance.startswith(OPEN)
         else squid_conf.spliced(instance, listeners, config.parent)
         for instance, listeners in found.items()

@@ -79,10 +79,16 @@ def spliced(instance: str, listeners: Sequence[SquidListener], parent: Direct | 
     return _whole(_common(instance, listeners), listeners, _splice, parent)
 
 
-def intercepted(instance: str, listeners: Sequence[SquidListener], parent: Direct | None) -> str:
-    """Return the configuration of an instance that opens TLS, and judges each request."""
+def intercepted(
+    instance: str, listeners: Sequence[SquidListener], parent: Direct | None, certgen: str
+) -> str:
+    """Return the configuration of an instance that opens TLS, and judges each request.
+
+    `certgen` is the path of Squid's helper that makes certificates.
+    """
     lines = _common(instance, listeners)
-    lines.append(f"sslcrtd_program {paths.CERTGEN} -s {paths.certificates(instance)} -M 4MB")
+    # Without this folder mcpwrap-squid has the helper make it, by this line.
+    lines.append(f"sslcrtd_program {certgen} -s {paths.certificates(instance)} -M 4MB")
     lines.append(f"include {paths.SQUID}/intercept.conf")
     lines += _judge_headers(listeners)
     return _whole(lines, listeners, _intercept, parent)

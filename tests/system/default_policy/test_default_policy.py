@@ -95,7 +95,7 @@ def test_without_a_policy_file_a_database_is_guarded(machine: Machine) -> None:
         if code == BLOCKED:
             assert "LIMIT" in result["text"]  # what would pass
         else:
-            assert "sudo adduser USER mcpwrap-approvers" in result["text"]
+            assert "sudo usermod -aG mcpwrap-approvers USER" in result["text"]
             assert "sudo mcpwrap approvals passwd alice" in result["text"]
     assert rows(machine, "SELECT count(*) FROM t") == [[100]]
     assert rows(machine, "SELECT count(*) FROM u") == [[0]]
@@ -125,7 +125,7 @@ def test_where_an_approver_is_set_up_it_waits_and_runs(machine: Machine) -> None
     with opened(machine, "sqlite") as session:
         told = call(session, tool, arguments)
         assert NOBODY in told
-        assert "sudo adduser USER mcpwrap-approvers" in told
+        assert "sudo usermod -aG mcpwrap-approvers USER" in told
         with approver(machine), meanwhile(machine, APPROVE) as answered:
             told = await_call(session, tool, arguments, other_than=NOBODY)
         assert "'affected_rows': 1" in told

@@ -163,17 +163,17 @@ def test_where_no_approver_is_set_up_two_commands_set_one_up(machine: Machine) -
         assert "no account can approve calls of alice" in reason_of(text)
         assert "This is not a denial" in text
         assert COMMAND.findall(text) == [
-            f"adduser USER {GROUP}",
+            f"usermod -aG {GROUP} USER",
             "mcpwrap approvals passwd alice",
             "mcpwrap policy default disable sql-drop --server sqlite",
         ]
-        agent.root_runs(text, "adduser", USER="carol")
+        agent.root_runs(text, "usermod", USER="carol")
         agent.waits_and_is_approved(drop)
 
 
 def test_denied_unanswered_and_unasked_are_three_ends(machine: Machine) -> None:
     """Each has its text, its code, and its word in the audit; only one of them is a denial."""
-    machine.as_root(f"adduser carol {GROUP}")
+    machine.as_root(f"usermod -aG {GROUP} carol")
     deletes = [write(f"DELETE FROM t WHERE id = {n}") for n in (1001, 1002, 1003)]
     with agent_of(machine, "sqlite") as agent:
         denied = text_of(agent.waits_and_is_denied(deletes[0]))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.model import Destination
+from mcpwrap.core.distribution import UNKNOWN
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import package_sources
 from mcpwrap.machine.package_sources import npm, pypi
@@ -207,4 +208,4 @@ def test_a_file_that_other_accounts_can_write_makes_its_group_unknown(
     path.chmod(0o666)
     for name in ("_NPMRC", "_PIP_CONF"):
         monkeypatch.setattr(package_sources, name, (str(path),))
-    assert package_sources.found() == {}
+    assert package_sources.found(UNKNOWN) == {}

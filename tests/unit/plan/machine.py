@@ -11,6 +11,7 @@ import msgspec
 
 from mcpwrap.config.model import Config, Destination
 from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.core.distribution import OsRelease, distribution_of
 from mcpwrap.core.names import EGRESS_PORT, account_of, name_of
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import Listener
@@ -20,7 +21,7 @@ from mcpwrap.plan import http_listeners, paths, registry, run_slots, steps
 from mcpwrap.plan.desired import Desired, Ids, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.egress import nft_elements, squid_conf
-from mcpwrap.plan.egress.server_egress import PackageSource
+from mcpwrap.plan.egress.server_egress import MachineSoftware, PackageSource
 from mcpwrap.plan.observed import Applied, Observed
 from mcpwrap.plan.steps import Step
 
@@ -36,6 +37,8 @@ SOURCES = {
     ),
     "pypi": PackageSource((Destination("pypi.example", 8443, with_subdomains=False),)),
 }
+DEBIAN = distribution_of(OsRelease(id="debian"))
+SOFTWARE = MachineSoftware(SOURCES, DEBIAN)
 SQUIDS = ("proxy-1", "intercept-1")
 
 
@@ -299,7 +302,7 @@ def wanted(text: str, have: Observed, ids: Ids = IDS) -> Desired:
     before = http_listeners.adopted(registry.adopt(before, known), have.files)
     names = [*config.servers, *run_slots.names(config)]
     allocated = registry.allocate(names, before, frozenset())
-    return desired(config, allocated, ids, SOURCES, {})
+    return desired(config, allocated, ids, SOFTWARE, {})
 
 
 def plan(text: str, have: Observed) -> list[Step]:

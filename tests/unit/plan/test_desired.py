@@ -17,7 +17,7 @@ from mcpwrap.plan.desired import Ids, desired
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry, allocate
 from tests.unit.plan.configs import GIT, PYTHON, SECRET, STATE
-from tests.unit.plan.machine import parsed, wanted
+from tests.unit.plan.machine import SOFTWARE, parsed, wanted
 
 FULL = """
 [mcp_servers.git]
@@ -274,7 +274,7 @@ def test_the_gate_is_told_whom_a_listener_may_speak_for(
 def test_a_group_without_members_has_no_listener() -> None:
     ids = Ids({}, {"mcpwrap": 990})
     config = parsed(f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'")
-    want = desired(config, allocate(["git"], Registry(), ()), ids, {}, {})
+    want = desired(config, allocate(["git"], Registry(), ()), ids, SOFTWARE, {})
     assert (want.listeners, want.admissions.by_server["git"].gids) == ({}, (990,))
 
 

@@ -33,6 +33,7 @@ from mcpwrap.core import names
 from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.machine import observer, package_sources, secret_index_file
 from mcpwrap.machine.agent_files import own_program
 
@@ -134,7 +135,7 @@ def applied_state(who: FileOwner) -> AppliedState:
         known=applied,
         servers=servers,
         taken=frozenset({*config.servers, *observer.registry().by_name}),
-        sources=frozenset(package_sources.found()),
+        sources=frozenset(package_sources.found(distribution())),
         unset={
             name: keys for name, one in servers.items() if (keys := _unset_secrets(one, settings))
         },

@@ -23,6 +23,7 @@ from mcpwrap.config.model import Destination, Group, Local, Runs
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.executables.look import ExecutableScan
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.machine.agent_files.files import check_replaceable
 from mcpwrap.machine.program_check import changeable
 
@@ -138,7 +139,7 @@ class EntryDecider:
         if isinstance(launch, StdioTransport):
             context = entry_context.seen(launch, context, self._who)
         draft = self._allowed(entry.draft(listed, launch, context, self._egress_of(listed)))
-        entry.expect_registries(draft.server, self._machine.sources)
+        entry.expect_registries(draft.server, self._machine.sources, distribution())
         entry_context.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)

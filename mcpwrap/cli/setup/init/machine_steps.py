@@ -14,36 +14,42 @@ from mcpwrap.config.parse import parse
 from mcpwrap.core.doctor import Check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
+from mcpwrap.linux.os_release import distribution
 from mcpwrap.machine import observer, planning
 from mcpwrap.machine.doctor import machine_checks
 from mcpwrap.plan.diff.diff import RetirementPolicy
 
 SQUID, APPLY, DOCTOR = "squid", "apply", "doctor"
-_APT_GET = "/usr/bin/apt-get"
-# `--no-remove`: another variant of Squid that an administrator set up is not replaced.
-_INSTALL = ["install", "-y", "--no-remove", "squid-openssl"]
 _NO_EGRESS = "without it a server reaches no host, and npx and uvx no registry"
 _NO_CONFIGURATION = "no server is configured yet"
 
 
 def squid(guide: Guide) -> None:
     """Install Squid where the package was installed without what it recommends."""
-    command = f"sudo apt-get {' '.join(_INSTALL)}"
+    words = distribution()
+    install = words.install_command("squid")
     guide.title("Squid: the way of servers to the hosts that are listed for them")
     check = machine_checks.squid_program()
+    # The name alone: sudo(8) searches for it.
+    command = " ".join(["sudo", Path(install[0]).name, *install[1:]]) if install else ""
     if check.state != "failed":
         old = f": {check.found}; {check.fix}" if check.state == "warning" else f" {check.found}"
         guide.end(SQUID, "already", command, f"Squid{old}")
         return
     guide.say(f"   {check.found}")
+    if not install:
+        guide.end(SQUID, "failed", "", f"{words.install('squid')}; {_NO_EGRESS}")
+        return
     if not guide.offers(command, "Install it?"):
         guide.end(SQUID, "skipped", command, _NO_EGRESS)
         return
-    status = guide.ran([_APT_GET, *_INSTALL])
+    status = guide.ran(install)
     if status == EXIT_OK and Path(machine_checks.SQUID).exists():
         guide.end(SQUID, "done", command, "mcpwrap starts instances of its own")
     else:
-        guide.end(SQUID, "failed", command, f"apt could not install it; {_NO_EGRESS}")
+        guide.end(
+            SQUID, "failed", command, f"{Path(install[0]).name} could not install it; {_NO_EGRESS}"
+        )
 
 
 def configuration() -> Config | None:

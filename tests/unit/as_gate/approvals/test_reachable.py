@@ -50,7 +50,7 @@ def test_without_an_approver_the_agent_is_told_at_once(alone: World) -> None:
     assert isinstance(answer, ApprovalUnavailable)
     assert answer.cause == "nobody"
     assert answer.why == f"no account can approve calls of {name or 'uid 1000'}"
-    assert "`sudo adduser USER mcpwrap-approvers`" in answer.remedy
+    assert "`sudo usermod -aG mcpwrap-approvers USER`" in answer.remedy
     assert f"`sudo mcpwrap approvals passwd {name or 'USER'}`" in answer.remedy
 
 

@@ -39,7 +39,7 @@ NO_APPROVER = NO_APPROVALS.ask(
 )
 NOBODY = ApprovalUnavailable(
     "no account can approve calls of alice",
-    remedy="Root sets up an approver: `sudo adduser USER mcpwrap-approvers`.",
+    remedy="Root sets up an approver: `sudo usermod -aG mcpwrap-approvers USER`.",
 )
 PAUSED = ApprovalUnavailable("paused: 5 requests were denied; retry in 600 s", "paused")
 WAS_DENIED = ApprovalUnavailable("denied by bob (web, password): No.", "denied")
@@ -281,7 +281,7 @@ def limit(kind: str, why: str = "120 calls in 60 s") -> LimitExceeded:
                 ),
                 "The rule says: Drops or truncates.",
                 NOT_ASKED,
-                "Root sets up an approver: `sudo adduser USER mcpwrap-approvers`.",
+                "Root sets up an approver: `sudo usermod -aG mcpwrap-approvers USER`.",
                 (
                     "Root can disable the rule: "
                     "`sudo mcpwrap policy default disable sql-drop --server orders`"

@@ -7,6 +7,7 @@ import pytest
 from mcpwrap.config.model import Destination, Direct, Group, Local, Server
 from mcpwrap.errors import UsageError
 from mcpwrap.plan.egress import server_egress
+from mcpwrap.plan.egress.server_egress import MachineSoftware
 from mcpwrap.plan.observed import Observed
 from tests.unit.plan.configs import (
     CACHE,
@@ -18,7 +19,7 @@ from tests.unit.plan.configs import (
     ONE_OPENED,
     OTHER_OPENED,
 )
-from tests.unit.plan.machine import SOURCES, wanted
+from tests.unit.plan.machine import DEBIAN, SOFTWARE, SOURCES, wanted
 
 UID = 20_001
 API = Destination("api.example.com", 443, with_subdomains=False)
@@ -74,7 +75,7 @@ def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: s
     others = {other: source for other, source in SOURCES.items() if other != name}
     for ask in (
         server_egress.hosts(server, SOURCES),
-        server_egress.variables(server, UID, SOURCES),
+        server_egress.variables(server, UID, SOFTWARE),
     ):
         assert ask
     with pytest.raises(UsageError) as caught:
@@ -86,7 +87,7 @@ def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: s
     assert caught.value.where == "[mcp_servers.git.mcpwrap], egress"
     assert tool in caught.value.fix
     with pytest.raises(UsageError):
-        server_egress.variables(server, UID, others)
+        server_egress.variables(server, UID, MachineSoftware(others, DEBIAN))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: s
     ],
 )
 def test_what_a_server_has_in_its_environment(server: Server, variables: dict[str, str]) -> None:
-    assert server_egress.variables(server, UID, SOURCES) == variables
+    assert server_egress.variables(server, UID, SOFTWARE) == variables
 
 
 def test_a_resolver_is_named_at_the_address_of_the_server() -> None:

@@ -12,6 +12,7 @@ from mcpwrap.config.model import AllowedRequest, Destination, Direct
 from mcpwrap.config.value_parsers import request
 from mcpwrap.plan.egress import squid_conf
 from mcpwrap.plan.egress.squid_conf import SquidListener
+from tests.unit.plan.machine import DEBIAN
 
 GOLDEN = Path(__file__).parent / "golden"
 SQUID = Path(__file__).parents[4] / "squid"
@@ -33,7 +34,7 @@ def tell_spliced(listeners: Sequence[SquidListener], parent: Direct | None) -> s
 
 
 def tell_intercepted(listeners: Sequence[SquidListener], parent: Direct | None) -> str:
-    return squid_conf.intercepted("intercept-1", listeners, parent)
+    return squid_conf.intercepted("intercept-1", listeners, parent, DEBIAN.certgen)
 
 
 BOTH = pytest.mark.parametrize("tell", [tell_spliced, tell_intercepted])
