@@ -4,7 +4,7 @@
 set -eu
 cd "$4/mcpwrap"
 cp -r packaging/debian debian
-export TARGET="$1" PYTHONDONTWRITEBYTECODE=1
+export TARGET="$1" MCPWRAP_PYTHON="$2" PYTHONDONTWRITEBYTECODE=1
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog -S Timestamp)}"
 # Each the exact file that was reviewed; `pip` runs nothing that is in it.
 libraries() {

@@ -3,10 +3,16 @@
 
 Called by debian/rules; `packaging/stage.py DESTDIR SITE`, where SITE is a folder of unpacked
 libraries for /usr/lib/mcpwrap/site. They may be another Python's: those with which this program
-makes the schemas are on PYTHONPATH.
+makes the schemas are on PYTHONPATH. `--python 3.13` is the Python that they are for, else the one
+that runs this; `--interpreter` is the path of the Python that runs the programs.
+
+MCPWRAP_COMMIT and MCPWRAP_PACKAGE, such as `deb 0.2.0+deb13`, are for `mcpwrap --version`.
 """
 
+import argparse
 import json
+import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -51,19 +57,32 @@ PROGRAMS = {
 }
 # Programs that start for each run of code: -S, because site-packages takes longer than the rest.
 QUICK_PROGRAMS = {f"{LIBEXEC}/mcpwrap-job": "mcpwrap.as_job.main"}
-LAUNCHER = """\
-#!/usr/bin/python3 -I
+# Python versions of the project: `requires-python` in pyproject.toml has the first.
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+# The libraries are compiled for one version; another one would end in their traceback. 78 is
+# EX_CONFIG of sysexits.h(3head).
+CHECK = """\
 import sys
 
+if sys.version_info[:2] != {version}:
+    sys.stderr.write(
+        "mcpwrap: this package is built for Python {python}, and {interpreter} is %d.%d: "
+        "install the package of mcpwrap for this release of the distribution. "
+        "Python {first} to {last} are supported.\\n" % sys.version_info[:2]
+    )
+    sys.exit(78)
+"""
+LAUNCHER = """\
+#!{interpreter} -I
+{check}
 sys.path[:0] = ["/usr/lib/mcpwrap", "/usr/lib/mcpwrap/site"]
 from {module} import main
 
 sys.exit(main())
 """
 QUICK_LAUNCHER = """\
-#!/usr/bin/python3 -IS
-import sys
-
+#!{interpreter} -IS
+{check}
 sys.path.insert(0, "/usr/lib/mcpwrap")
 from {module} import main
 
@@ -112,12 +131,52 @@ def put_schemas(destdir: Path) -> None:
         put(f"{json.dumps(schema(), indent=1)}\n", destdir / SCHEMA / f"{kind}.json", 0o644)
 
 
-def main(destdir: Path, site: Path) -> None:
+def version_of(text: str) -> tuple[int, int]:
+    """Return a Python version such as `3.13`.
+
+    Raises:
+        ArgumentTypeError: it is none, or is not supported.
+    """
+    found = re.fullmatch(r"(\d+)\.(\d+)", text)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version not in SUPPORTED:
+        supported = ", ".join(map(dotted, SUPPORTED))
+        message = f"Python {text} is not supported: mcpwrap runs on {supported}"
+        raise argparse.ArgumentTypeError(message)
+    return version
+
+
+def dotted(version: tuple[int, int]) -> str:
+    """Return the text of a version."""
+    return f"{version[0]}.{version[1]}"
+
+
+def put_launchers(destdir: Path, version: tuple[int, int], interpreter: str) -> None:
+    """Stage the programs, which run on this version of Python alone."""
+    first, last = dotted(SUPPORTED[0]), dotted(SUPPORTED[-1])
+    check = CHECK.format(
+        version=version, python=dotted(version), interpreter=interpreter, first=first, last=last
+    )
+    for programs, launcher in ((PROGRAMS, LAUNCHER), (QUICK_PROGRAMS, QUICK_LAUNCHER)):
+        for program, module in programs.items():
+            text = launcher.format(interpreter=interpreter, check=check, module=module)
+            put(text, destdir / program, 0o755)
+
+
+def put_build(destdir: Path) -> None:
+    """Stage the names of the package and of the commit, for `mcpwrap --version`."""
+    given = os.environ  # noqa: TID251 - a program of its own
+    build = {
+        "package": given.get("MCPWRAP_PACKAGE", "unknown"),
+        "commit": given.get("MCPWRAP_COMMIT", "unknown"),
+    }
+    put(f"{json.dumps(build)}\n", destdir / LIB / "mcpwrap/build.json", 0o644)
+
+
+def main(destdir: Path, site: Path, version: tuple[int, int], interpreter: str) -> None:
     """Stage all files."""
-    for program, module in PROGRAMS.items():
-        put(LAUNCHER.format(module=module), destdir / program, 0o755)
-    for program, module in QUICK_PROGRAMS.items():
-        put(QUICK_LAUNCHER.format(module=module), destdir / program, 0o755)
+    put_launchers(destdir, version, interpreter)
+    put_build(destdir)
     for source, target, mode in FILES:
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
@@ -134,4 +193,11 @@ def main(destdir: Path, site: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("destdir", type=Path)
+    parser.add_argument("site", type=Path)
+    running = dotted(sys.version_info[:2])
+    parser.add_argument("--python", type=version_of, default=running, metavar="X.Y")
+    parser.add_argument("--interpreter", default="/usr/bin/python3", metavar="PATH")
+    given = parser.parse_args()
+    main(given.destdir, given.site, given.python, given.interpreter)

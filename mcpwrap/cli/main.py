@@ -5,7 +5,6 @@ import sys
 
 import click
 
-from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
 from mcpwrap.cli.agents import clients, convert
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
@@ -13,6 +12,7 @@ from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output
+from mcpwrap.cli.common.version import version_text
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
@@ -49,8 +49,21 @@ Exit status: 0 done, 1 failed, 2 wrong usage or configuration (nothing was chang
 """
 
 
+def _show_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click passes it
+    if is_wanted and not context.resilient_parsing:
+        tty.say(version_text())
+        context.exit()
+
+
 @click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="mcpwrap")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Print the version, its package and commit, and Python's.",
+)
 def cli() -> None:
     """Group of all commands."""
 

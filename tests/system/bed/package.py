@@ -115,7 +115,7 @@ def build_commit(commit: str, suite: str, series: str = "") -> Path:
     if _git("ls-tree", "--name-only", commit, _FORMER_SCRIPT):
         build = partial(_build_formerly, suite, put_source)
     else:
-        build = partial(_build, Target(_TARGET[suite], native_arch()), put_source)
+        build = partial(_build, Target(_TARGET[suite], native_arch()), put_source, commit[:8])
     return _kept(roots.CACHE / f"{series}-{digest}", series, build)
 
 
@@ -160,6 +160,19 @@ def _extract(commit: str, target: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
 
 
+def _commit_of_tree() -> str:
+    """Return the commit that has the present sources, for `mcpwrap --version`.
+
+    Not the newest commit: the package of an unchanged tree is kept.
+    """
+    try:
+        commit = _git("log", "-1", "--abbrev=8", "--format=%h", "--", *SOURCES).decode().strip()
+        is_clean = not _git("status", "--porcelain", "--", *SOURCES)
+    except RuntimeError:  # a tree without a repository
+        return "unknown"
+    return commit if is_clean else f"{commit}-modified"
+
+
 def _git(*command: str) -> bytes:
     # The clone may belong to another account than root.
     git = ["git", "-c", f"safe.directory={TOP}", "-C", str(TOP), *command]
@@ -199,12 +212,14 @@ def build_anew(target: Target, *, folder: str = "build", clock: str = "", epoch:
     It is built in `folder` of the build root, at the time that `clock` tells (faketime(1)), with
     `epoch` for SOURCE_DATE_EPOCH.
     """
-    return _build(target, _copy_tree, folder=folder, clock=clock, epoch=epoch)
+    commit = _commit_of_tree()
+    return _build(target, _copy_tree, commit, folder=folder, clock=clock, epoch=epoch)
 
 
 def _build(
     target: Target,
     put_source: Callable[[Path], None],
+    commit: str,
     *,
     folder: str = "build",
     clock: str = "",
@@ -218,7 +233,7 @@ def _build(
         for name, folder_of_wheels in found.items():
             shutil.copytree(folder_of_wheels, build / name)
 
-    argv = ["env", *([f"SOURCE_DATE_EPOCH={epoch}"] if epoch else [])]
+    argv = ["env", f"MCPWRAP_COMMIT={commit}", *([f"SOURCE_DATE_EPOCH={epoch}"] if epoch else [])]
     argv += ["faketime", clock] if clock else []
     argv += ["sh", "-es", target.name, python, target.arch, f"/{folder}"]
     script = f"packaging/build_{target.row['format']}.sh"

@@ -78,5 +78,5 @@ def test_the_program_starts_without_site_packages() -> None:
     stage = runpy.run_path(str(TOP / "packaging/stage.py"), run_name="stage")
     (program,) = SERVICE["[Service] ExecStart"]
     assert stage["QUICK_PROGRAMS"] == {program.removeprefix("/"): "mcpwrap.as_job.main"}
-    assert stage["QUICK_LAUNCHER"].startswith("#!/usr/bin/python3 -IS\n")
+    assert stage["QUICK_LAUNCHER"].startswith("#!{interpreter} -IS\n")
     assert not re.search(r"\bsite\b", stage["QUICK_LAUNCHER"])
