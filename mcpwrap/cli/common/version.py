@@ -8,6 +8,7 @@ import msgspec
 import mcpwrap
 from mcpwrap import __version__
 
+PYTHON = platform.python_version()
 # Written by packaging/stage.py. A tree or a wheel has none.
 _BUILD_FILE = Path(mcpwrap.__file__).with_name("build.json")
 
@@ -31,4 +32,4 @@ def version_text() -> str:
     """Return the line of `mcpwrap --version`."""
     found = build()
     commit = f", commit {found.commit}" if found.commit else ""
-    return f"mcpwrap {__version__} ({found.package}{commit}, Python {platform.python_version()})"
+    return f"mcpwrap {__version__} ({found.package}{commit}, Python {PYTHON})"

@@ -4,6 +4,7 @@ import os
 import queue
 import resource
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,3 +104,30 @@ def test_descriptors_of_the_process_are_counted(monkeypatch: pytest.MonkeyPatch)
         assert main.has_no_descriptors_left(os.getpid()) == is_full
     for fd in held:
         os.close(fd)
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_the_helper_that_the_configuration_names_makes_its_folder_once(
+    tmp_path: Path, *, has_folder: bool
+) -> None:
+    helper, folder, calls = tmp_path / "certgen", tmp_path / "certificates", tmp_path / "calls"
+    helper.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nmkdir {folder}\n')
+    helper.chmod(0o755)
+    if has_folder:
+        folder.mkdir()
+    text = f"http_port 1\nsslcrtd_program {helper} -s {folder} -M 4MB\nsslcrtd_children 5\n"
+    main.make_certificate_folder(text)
+    main.make_certificate_folder(text)
+    assert folder.is_dir()
+    assert calls.exists() is not has_folder
+    if not has_folder:
+        assert calls.read_text() == f"-c -s {folder} -M 4MB\n"
+
+
+def test_an_instance_that_opens_no_tls_needs_no_helper() -> None:
+    main.make_certificate_folder("# sslcrtd_program /none -s /none -M 4MB\nhttp_port 1\n")
+
+
+def test_a_helper_that_fails_ends_the_start(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        main.make_certificate_folder(f"sslcrtd_program /bin/false -s {tmp_path}/none -M 4MB\n")
