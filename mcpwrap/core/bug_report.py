@@ -164,8 +164,8 @@ def fact_lines(untrusted_by_fact: Mapping[str, str]) -> Iterator[str]:
             case "kernel":
                 yield f"- kernel: {_kernel(untrusted)}"
             case "LSMs":
-                known = (lsm if lsm in _LSMS else HIDDEN for lsm in untrusted.strip().split(","))
-                yield f"- LSMs: {', '.join(known)}"
+                known = (lsm if lsm in _LSMS else HIDDEN for lsm in untrusted.split(","))
+                yield f"- LSMs: {', '.join(known) if untrusted else _UNKNOWN}"
             case _:
                 is_of_form = _FORM_BY_FACT[fact].fullmatch(untrusted)
                 yield f"- {fact}: {untrusted if is_of_form else _UNKNOWN}"

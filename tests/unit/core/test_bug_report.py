@@ -120,6 +120,7 @@ def test_a_check_is_its_state_its_title_and_the_names_of_errors() -> None:
         ("kernel", "6.4.0-150600.23.65-default", "6.4.0-150600.23.65-default"),
         ("kernel", "6.1.0-acme-db01", f"6.1.0-{HIDDEN}-{HIDDEN}"),
         ("LSMs", "lockdown,landlock,acme", f"lockdown, landlock, {HIDDEN}"),
+        ("LSMs", "", "not known"),
         ("Squid", "5.7", "5.7"),
         ("cgroup", "v2", "v2"),
     ],
