@@ -65,9 +65,8 @@ POLICY = f"""
 version: 1
 rules:
   - name: pelikan
-    tool: "*"
+    tool: "{NAMED}"
     action: allow_with_approval
-    when: {{ note: {{ equals: "{NAMED}" }} }}
 """
 
 
