@@ -25,8 +25,8 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PREFACE = """\
 # mcpwrap bug report
 
-Left out: names, accounts, paths, hosts, arguments, values, and the texts of messages and logs.
-`man mcpwrap-errors` has the text of each name in brackets."""
+Left out: accounts, paths, hosts, arguments, values, the texts of messages and logs, and, without
+`--names`, names of servers. `man mcpwrap-errors` has the text of each name in brackets."""
 
 
 def write(file: str, checks: Callable[[Config], Iterable[Check]], *, with_names: bool) -> int:
