@@ -3,7 +3,7 @@
 
 Called by debian/rules; `packaging/stage.py DESTDIR SITE`, where SITE is a folder of unpacked
 libraries for /usr/lib/mcpwrap/site. They may be another Python's: those with which this program
-makes the schemas are on PYTHONPATH. `--python 3.13` is the Python that they are for, else the one
+makes the schemas and the completions are on PYTHONPATH. `--python 3.13` is the Python that they are for, else the one
 that runs this; `--interpreter` is the path of the Python that runs the programs.
 
 MCPWRAP_COMMIT and MCPWRAP_PACKAGE, such as `deb 0.2.0+deb13`, are for `mcpwrap --version`.
@@ -23,6 +23,7 @@ LIBEXEC = "usr/libexec/mcpwrap"
 EXAMPLES = "usr/share/doc/mcpwrap/examples"
 UNITS = "usr/lib/systemd/system"
 USER_UNITS = "usr/lib/systemd/user"
+SHARE = "usr/share"
 SCHEMA = "usr/share/mcpwrap/schema"
 POLKIT = "usr/share/polkit-1/actions"
 # Code, the page's templates and files, and the default policy.
@@ -173,6 +174,18 @@ def put_build(destdir: Path) -> None:
     put(f"{json.dumps(build)}\n", destdir / LIB / "mcpwrap/build.json", 0o644)
 
 
+def put_completions(destdir: Path, zsh_folder: str) -> None:
+    """Stage the completions for shells, which are made from the command line's own tree.
+
+    `zsh_folder` is Debian's folder of zsh's functions, `vendor-completions`, or `site-functions`.
+    """
+    sys.path[:0] = [str(TOP), str(TOP / "packaging")]
+    from completions import files  # noqa: PLC0415 - on that path
+
+    for name, text in files(zsh_folder).items():
+        put(text, destdir / SHARE / name, 0o644)
+
+
 def main(destdir: Path, site: Path, version: tuple[int, int], interpreter: str) -> None:
     """Stage all files."""
     put_launchers(destdir, version, interpreter)
@@ -181,6 +194,7 @@ def main(destdir: Path, site: Path, version: tuple[int, int], interpreter: str) 
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
     put_schemas(destdir)
+    put_completions(destdir, "vendor-completions")
     for policy in sorted((TOP / "examples/policies").iterdir()):
         put(policy.read_text(), destdir / EXAMPLES / "policies" / policy.name, 0o644)
     for source in sorted((TOP / "mcpwrap").rglob("*")):

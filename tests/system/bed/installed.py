@@ -38,6 +38,14 @@ def polkit_machine(suite: str) -> Machine:
     return machine
 
 
+def shells_machine(suite: str) -> Machine:
+    """Boot the same with zsh, fish, bash-completion and sudo."""
+    lower = roots.ensure(roots.shells_root(suite)).lower_dirs()
+    machine = _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+    machine.as_root("DEBIAN_FRONTEND=noninteractive dpkg -i /opt/shells/*.deb")
+    return machine
+
+
 def add_haproxy(machine: Machine) -> None:
     """Install HAProxy, as apt does, in a machine that has no way to Debian."""
     packages = sorted(

@@ -109,6 +109,11 @@ def haproxy_root(suite: str) -> Layer:
     return Layer(suite, "haproxy", run_root(suite))
 
 
+def shells_root(suite: str) -> Layer:
+    """Return a run root with the packages of zsh, fish and bash-completion."""
+    return Layer(suite, "shells", run_root(suite))
+
+
 def readers_root(suite: str) -> Layer:
     """Return a run root with JSON parsers of several languages."""
     return Layer(suite, "readers", run_root(suite))

@@ -1,0 +1,3 @@
+PS1='ready$ '
+autoload -U compinit
+compinit -d ~/.zcompdump
