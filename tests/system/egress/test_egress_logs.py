@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
-from tests.system.egress.recovery import await_that, booted
+from tests.system.support.egress_recovery import await_that, booted
 from tests.system.support.egress_sessions import play
 from tests.system.support.tiers import only_in_test_all
 

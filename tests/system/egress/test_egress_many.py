@@ -12,7 +12,7 @@ from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
-from tests.system.egress.recovery import await_that
+from tests.system.support.egress_recovery import await_that
 from tests.system.support.egress_sessions import finished, play
 from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all

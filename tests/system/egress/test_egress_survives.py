@@ -14,7 +14,7 @@ from tests.system.bed import internet_map
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.session import Session
-from tests.system.egress.recovery import (
+from tests.system.support.egress_recovery import (
     LISTEN,
     RULES,
     SERVERS,

@@ -14,7 +14,7 @@ from tests.shared import pace
 from tests.system.bed import internet_map
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
-from tests.system.egress.recovery import await_that, booted, is_fast
+from tests.system.support.egress_recovery import await_that, booted, is_fast
 from tests.system.support.egress_sessions import play
 from tests.system.support.tiers import only_in_test_all
 

@@ -8,7 +8,7 @@ import pytest
 from tests.shared import pace
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
-from tests.system.egress.recovery import (
+from tests.system.support.egress_recovery import (
     EVERYWHERE,
     LIST_RULES,
     LISTEN,

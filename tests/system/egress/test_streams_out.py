@@ -18,8 +18,8 @@ from tests.shared import pace
 from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.session import Session
-from tests.system.egress.recovery import booted
 from tests.system.support import tiers
+from tests.system.support.egress_recovery import booted
 from tests.system.support.egress_sessions import finished, play
 from tests.system.support.servers import CERTIFICATES as MACHINES_CAS
 from tests.system.support.servers import GO_GET
