@@ -1,12 +1,14 @@
-"""Program that `mcpwrap doctor` starts as a server's or agent's account: network, files.
+"""Program that `mcpwrap doctor` starts as a server's, agent's or Squid's account: network, files.
 
-Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH` or `write PATH`. Prints
-one line. Exit status: 0 it worked, 10 it was refused as intended, 11 there is no route to the
-address, 12 another error, 13 the proxy did not answer, 14 a file can be written in place but not
-replaced. Any other status: nothing was tried.
+Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH`, `write PATH`, or
+`send tcp|udp SOURCE SOURCE-PORT ADDRESS PORT`: a connection or a DNS query from that port, which
+waits one second for an answer. Prints one line. Exit status: 0 it worked, 10 it was refused as
+intended, 11 there is no route to the address, 12 another error, 13 the proxy did not answer, 14 a
+file can be written in place but not replaced. Any other status: nothing was tried.
 """
 
 import errno
+import ipaddress
 import os
 import socket
 import sys
@@ -17,6 +19,9 @@ from mcpwrap.linux import tty
 from mcpwrap.linux.mount import mountinfo
 
 _WAIT_S = 20.0
+_SENT_WAIT_S = 1.0  # the kernel repeats a lost SYN after a second
+# For the address of `invalid`, which no resolver forwards (RFC 6761); its format is RFC 1035's.
+_QUERY = bytes.fromhex("000001000001000000000000") + b"\x07invalid\x00" + bytes.fromhex("00010001")
 _WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _IN_PLACE = 0, 10, 11, 12, 13, 14
 _MISUSED = 2
 _REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
@@ -30,6 +35,8 @@ def main() -> int:
                 return _by_proxy(address, place)
             case ["connect", address, port]:
                 socket.create_connection((address, int(port)), _WAIT_S).close()
+            case ["send", protocol, source, source_port, address, port]:
+                _send(protocol, (source, int(source_port)), (address, int(port)))
             case ["read", path]:
                 list(Path(path).iterdir()) if Path(path).is_dir() else Path(path).read_bytes()
             case ["write", path]:
@@ -49,6 +56,20 @@ def _kind_of(error: OSError) -> int:
     if sys.argv[1] == "proxy":
         return _NO_ANSWER  # not a refusal: the allowlist was not consulted
     return _REFUSED if error.errno in _REFUSALS else _OTHERWISE
+
+
+def _send(protocol: str, source: tuple[str, int], target: tuple[str, int]) -> None:
+    is_tcp = protocol == "tcp"
+    family = socket.AF_INET6 if ipaddress.ip_address(target[0]).version == 6 else socket.AF_INET
+    kind = socket.SOCK_STREAM if is_tcp else socket.SOCK_DGRAM
+    with socket.socket(family, kind) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after a trial just before
+        sender.settimeout(_SENT_WAIT_S)
+        sender.bind(source)
+        sender.connect(target)
+        if not is_tcp:
+            sender.send(_QUERY)
+            sender.recv(1)
 
 
 def _written(path: Path) -> int:

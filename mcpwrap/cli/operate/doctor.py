@@ -20,6 +20,7 @@ from mcpwrap.linux import tty
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import (
     approval_checks,
+    foreign_rules,
     machine_checks,
     python_checks,
     trial_wrappers,
@@ -134,6 +135,7 @@ def _show(check: Check) -> None:
 
 def _checks(config: Config, name: str | None) -> Generator[Check]:
     yield from guarded("the machine", machine_checks.machine(config))
+    yield from guarded("packet rules of others", foreign_rules.checks(config))
     yield from guarded("approvals", approval_checks.approvals(config))
     yield from guarded("approval forms", client_forms.of_gate())
     yield from guarded("worker", python_checks.machine(config))
