@@ -99,6 +99,7 @@ FILES = [
     ("squid/last.conf", f"{LIB}/squid/last.conf", 0o644),
     ("packaging/stock-squid.conf", f"{UNITS}/squid.service.d/mcpwrap.conf", 0o644),
     ("packaging/catalog", "usr/lib/systemd/catalog/mcpwrap.catalog", 0o644),
+    ("packaging/needrestart.conf", "etc/needrestart/conf.d/mcpwrap.conf", 0o644),
     ("packaging/logrotate", "etc/logrotate.d/mcpwrap", 0o644),
     ("packaging/sysusers.d/mcpwrap.conf", "usr/lib/sysusers.d/mcpwrap.conf", 0o644),
     ("packaging/polkit/org.mcpwrap.policy", f"{POLKIT}/org.mcpwrap.policy", 0o644),
