@@ -1,5 +1,6 @@
 """Roots with the package installed by apt, made once for each package, as a layer."""
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -48,13 +49,22 @@ def shells_machine(suite: str) -> Machine:
 
 def add_haproxy(machine: Machine) -> None:
     """Install HAProxy, as apt does, in a machine that has no way to Debian."""
-    packages = sorted(
-        (roots.ensure(roots.haproxy_root(machine.suite)).path / "opt/haproxy").iterdir()
-    )
-    for package_file in packages:
-        shutil.copy2(package_file, machine.path(f"/root/{package_file.name}"))
-    names = " ".join(f"/root/{package_file.name}" for package_file in packages)
-    machine.as_root(f"DEBIAN_FRONTEND=noninteractive dpkg -i {names}; rm {names}")
+    _install_all(machine, roots.ensure(roots.haproxy_root(machine.suite)).path / "opt/haproxy")
+
+
+def add_neighbour(machine: Machine, name: str) -> None:
+    """Install a firewall, or another program with packet rules: a folder of `recipes/beside.sh`."""
+    root = roots.ensure(roots.beside_root(machine.suite))
+    _install_all(machine, root.path / "opt/beside" / name)
+
+
+def _install_all(machine: Machine, folder: Path) -> None:
+    names = []
+    for package_file in sorted(folder.iterdir()):
+        names.append(f"/root/{package_file.name}")
+        shutil.copy2(package_file, machine.path(names[-1]))
+    files = shlex.join(names)
+    machine.as_root(f"DEBIAN_FRONTEND=noninteractive dpkg -i {files}; rm {files}")
 
 
 def agents_machine(suite: str) -> Machine:

@@ -114,6 +114,11 @@ def shells_root(suite: str) -> Layer:
     return Layer(suite, "shells", run_root(suite))
 
 
+def beside_root(suite: str) -> Layer:
+    """Return a run root with the packages of firewalls, docker, libvirt and needrestart."""
+    return Layer(suite, "beside", run_root(suite))
+
+
 def readers_root(suite: str) -> Layer:
     """Return a run root with JSON parsers of several languages."""
     return Layer(suite, "readers", run_root(suite))

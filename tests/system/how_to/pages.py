@@ -103,6 +103,17 @@ def a_network_with_haproxy(machine: Machine, other: Machine) -> Iterator[None]:
         machine.as_root("dpkg --purge haproxy")
 
 
+@contextmanager
+def with_ufw(world: Connected) -> Iterator[None]:
+    """Have ufw on the machine, without a rule; afterwards it is off."""
+    installed.add_neighbour(world.machine, "ufw")
+    try:
+        yield
+    finally:
+        world.machine.as_root("ufw disable; dpkg --purge ufw")
+        world.machine.as_root("for t in 'ip filter' 'ip6 filter'; do nft delete table $t; done")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Play of a page: its tier, what is there before it, and between it and the other machine."""
@@ -126,6 +137,7 @@ PAGES = {
     "run-code-on-other-machines.md": Page(between=a_network_with_haproxy),
     "share-a-folder.md": Page(),
     "use-a-remote-server.md": Page(before=a_remote_server),
+    "use-it-beside-a-firewall.md": Page(before=with_ufw),
     "use-several-servers-as-one.md": Page(),
     "write-a-policy.md": Page(is_fast=True),
 }

@@ -1,0 +1,1 @@
+"""Stories of mcpwrap beside other programs with packet rules, and of its maintainer scripts."""
