@@ -29,14 +29,17 @@ MAX_VALUE_BYTES = 16 * 1024  # as in `core/wire/execution/job_frames.py`
 _MAX_FIGURES, _MAX_PIXELS = 8, 1024
 _IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".pdf", ".webp")  # which matplotlib writes
 _PARSE_ONLY = 0x400  # ast.PyCF_ONLY_AST
+_THIS_FILE = __file__  # Python 3.14 has removed that name when it shows an exception
 
 
 def main(main_file: str, value_file: str, out_folder: str) -> None:
     """Execute the code. Exceptions leave with a traceback that has its frames only."""
-    faulthandler.enable()
-    faulthandler.register(STACKS_SIGNAL, all_threads=True, chain=False)
     if sys.version_info >= (3, 14):
+        faulthandler.enable(c_stack=False)  # addresses in the interpreter tell an agent nothing
         sys.meta_path.insert(0, _ForkIsDefault())
+    else:
+        faulthandler.enable()
+    faulthandler.register(STACKS_SIGNAL, all_threads=True, chain=False)
     sys.argv[:] = [main_file]
     sys.path[0] = os.path.dirname(main_file)
     namespace = _new_main(main_file)
@@ -130,7 +133,7 @@ def _without_runner(hook: "_Hook") -> "_Hook":
     def show(
         kind: type[BaseException], error: BaseException, trace: "TracebackType | None"
     ) -> None:
-        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        while trace is not None and trace.tb_frame.f_code.co_filename == _THIS_FILE:
             trace = trace.tb_next
         hook(kind, error.with_traceback(trace), trace)
 

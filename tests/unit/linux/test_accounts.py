@@ -88,8 +88,8 @@ def test_a_process_that_ends_during_the_scan_has_no_ids(
     seen: list[str] = []
 
     def ended(path: str | Path = ".") -> object:
-        seen.append(str(path))
-        if str(path) == own:
+        seen.append(str(path).rstrip("/"))  # Path.glob() of Python 3.13 adds one
+        if seen[-1] == own:
             raise error
         return scandir(path)
 

@@ -15,9 +15,11 @@ def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
 
-def ask(script: str, question: bytes = b"", *, timeout_s: float = 60) -> bytes:
+def ask(
+    script: str, question: bytes = b"", *, max_bytes: int = 100, timeout_s: float = 60
+) -> bytes:
     argv = [sys.executable, "-I", "-c", f"import os, sys, time; {script}"]
-    return run_as_nobody.answer_to(question, argv, max_bytes=100, timeout_s=timeout_s)
+    return run_as_nobody.answer_to(question, argv, max_bytes=max_bytes, timeout_s=timeout_s)
 
 
 def test_it_can_read_the_input_more_than_once() -> None:
@@ -40,7 +42,7 @@ def test_it_has_no_terminal_no_environment_and_no_other_file() -> None:
 
 def test_it_cannot_change_the_input() -> None:
     with pytest.raises(McpwrapError, match=r"PermissionError: \[Errno 1\]"):
-        ask("os.pwrite(0, b'x', 0)", b"asked")
+        ask("os.pwrite(0, b'x', 0)", b"asked", max_bytes=2000)  # a traceback, with its lines
 
 
 @pytest.mark.parametrize(
