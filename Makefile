@@ -14,7 +14,7 @@ demo: .venv/done  ## build, boot, wrap seven real servers, and report each proof
 
 test: check unit stories  ## lint, types, layers, unit tests, and each promise once; what CI runs (root)
 
-all: check covered everything
+all: check typed covered unit-pythons everything
 test-all:  ## everything, on each release (root); ROOM=egress, or several, runs only those rooms of stories
 	@$(MAKE) --no-print-directory $(if $(ROOM),room,all)
 
@@ -32,6 +32,17 @@ check: .venv/done  ## lint, format, types, layers, names and rooms, the site's l
 
 unit: .venv/done  ## tests that need no privilege
 	$(PYTHON) -m pytest -q -n $(WORKERS)
+
+typed: .venv/done
+	for version in 3.12 3.13 3.14; do .venv/bin/mypy --python-version $$version || exit 1; done
+
+unit-pythons: .venv/done  ## the same on Debian's other Pythons, in roots of them; VERSIONS=3.14 is one alone (root)
+	@$(PYTHON) -m tests.system.tools.unit_pythons $(VERSIONS) -n $(WORKERS)
+
+unit-on:  ## the same on a Python that no Debian has: ON=/path/to/python3.12
+	$(ON) -m venv --clear build/unit-on
+	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt build/unit-on/bin/pip install -q -r tests/requirements.txt --editable .
+	build/unit-on/bin/python -m pytest -q -n $(WORKERS)
 
 covered: .venv/done
 	$(PYTHON) -m pytest -q -n $(WORKERS) --hypothesis-profile=searching --cov --cov-report=term-missing:skip-covered
@@ -119,5 +130,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth packages repository deb pins clean
+.PHONY: help demo test test-all all check unit typed unit-pythons unit-on covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth packages repository deb pins clean
 .DEFAULT_GOAL := help

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.bed import installed
+from tests.system.bed import installed, roots
 from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Done, Machine
+from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
 
 TOP = Path(__file__).resolve().parents[3]
 RUN = "/home/alice/venv/bin/mcpwrap run"
+WHEEL = "./mcpwrap-*-py3-none-any.whl"  # for each Python
 PROBE_COMMAND = "python3 /opt/probe.py"
 # How to take a layer from a machine, for one command: settings of its unit, or a command before it.
 WITHOUT = {
@@ -29,14 +31,19 @@ WITHOUT = {
 @contextmanager
 def booted(suite: str) -> Iterator[Connected]:
     """Boot a machine on the internet, where alice has a checkout and types README.md's commands."""
-    with installed.trial_machine(suite) as machine:
+    # systemd of testing has no cgroup v1.
+    profile = Profile.BPF if suite == roots.TESTING else Profile.LIMITS
+    with installed.trial_machine(suite, profile) as machine:
         machine.add_person("alice")
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             machine.write(f"/home/alice/checkout/{name}", (TOP / name).read_text())
         code = machine.path("/home/alice/checkout/mcpwrap")
         shutil.copytree(TOP / "mcpwrap", code, ignore=shutil.ignore_patterns("__pycache__"))
         machine.as_root("chown -R alice:alice /home/alice/checkout")
-        machine.as_user("alice", "python3 -m venv venv && venv/bin/pip install -q ./checkout")
+        machine.as_user("alice", "python3 -m venv venv")
+        # The two steps of `pip install ./checkout`.
+        machine.as_user("alice", "venv/bin/pip wheel -q --no-deps -w . ./checkout")
+        machine.as_user("alice", f"venv/bin/pip install -q {WHEEL}")
         make = "mkdir -m 700 .ssh project notes && echo KEY | tee .ssh/id > notes/n"
         machine.as_user("alice", make)
         with Internet(machine) as internet:
