@@ -155,7 +155,7 @@ def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
         step = str(Path(at, name))
         if name == "..":
             at = str(Path(at).parent)
-        elif not Path(step).is_symlink():
+        elif not _is_link(step):
             at = step
         else:
             passed.append(step)
@@ -170,6 +170,14 @@ def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
             at = "/" if text.startswith("/") else at
             left = text.split("/") + left
     return [*passed, at]
+
+
+def _is_link(path: str) -> bool:
+    """Return whether there is a link. Path.is_symlink() of Python 3.14 hides each error."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: HeldLinks) -> str:
