@@ -117,7 +117,9 @@ def main() -> int:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise  # a bug
-        error.filename = error.filename or "standard output"
+        if not error.filename:
+            error.filename = "standard output"
+            tty.drop_output()
         tty.fail(file_error(error))
         return EXIT_FAILED
     except click.ClickException as error:

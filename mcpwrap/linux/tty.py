@@ -94,6 +94,16 @@ def fail(error: McpwrapError, program: str = "mcpwrap") -> None:
     _put(sys.stderr, [(f"{program}: {first}",), *((line,) for line in more)])
 
 
+def drop_output() -> None:
+    """Drop the standard output that could not be written.
+
+    Python 3.13 writes it once more at its end, and exits with status 120 if that fails too.
+    """
+    null_fd = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_fd, sys.stdout.fileno())
+    os.close(null_fd)
+
+
 def guard() -> None:
     """Escape all other output of this process too: for a `main()`, at its start.
 
