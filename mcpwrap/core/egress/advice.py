@@ -6,10 +6,11 @@ requested: no `*`, no group.
 """
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from mcpwrap.core.wire.sni_front_file import ADDRESSES
 
+_LOOPBACK = IPv6Address("::1")
 # By rule: reason and remedy. {detail} is a request, a name or an address: see `EgressEvent`.
 _ADVICE = {
     "allowed": ("", ""),
@@ -116,7 +117,8 @@ def _direct(host: str, port: str) -> str:
         return ""
     if (address.version == 6) != is_v6 or "%" in host or not _is_port(port):
         return ""
-    is_v4_as_v6 = is_v6 and int(address) < 1 << 48 and not address.is_loopback
+    # Not `is_loopback`: since Python 3.13 it is that of an IPv4 address in an IPv6 one.
+    is_v4_as_v6 = is_v6 and int(address) < 1 << 48 and address != _LOOPBACK
     if is_v4_as_v6 or address in ADDRESSES or address.is_unspecified or address.is_multicast:
         return ""
     return f"direct [{address}]:{port}" if is_v6 else f"direct {address}:{port}"
