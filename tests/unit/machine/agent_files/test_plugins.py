@@ -258,7 +258,7 @@ def test_unread_settings_are_reported_where_they_could_turn_a_server_off(
 
 
 def test_too_many_plugins_are_not_read(home: Home) -> None:
-    for number in range(MAX_PLUGINS + 2):
+    for number in range(MAX_PLUGINS + 1):  # of more, the file system says which are looked at
         (home.folder / f".qwen/extensions/{number:04}").mkdir(parents=True)
     home.put(".qwen/extensions/0000/qwen-extension.json", {"mcpServers": {"x": A}})
     assert len(home.seen("qwen")) == 1

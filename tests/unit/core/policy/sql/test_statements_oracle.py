@@ -2,6 +2,8 @@
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import example, given, settings
@@ -33,14 +35,14 @@ WORDS = [
 
 
 @pytest.fixture(scope="module")
-def rows() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(
-        "CREATE TABLE u(a); CREATE TABLE t(a);"
-        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 10002)"
-        " INSERT INTO t SELECT x FROM c"
-    )
-    return connection
+def rows() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(
+            "CREATE TABLE u(a); CREATE TABLE t(a);"
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 10002)"
+            " INSERT INTO t SELECT x FROM c"
+        )
+        yield connection
 
 
 def expect_true(rows: sqlite3.Connection, text: str) -> None:
