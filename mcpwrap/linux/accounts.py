@@ -105,7 +105,7 @@ def running_ids() -> frozenset[int]:
 def _threads() -> Iterator[Path]:
     for threads in Path("/proc").glob("[0-9]*/task"):
         with suppress(OSError):  # the process has ended since it was listed
-            yield from threads.glob("[0-9]*")
+            yield from threads.iterdir()
 
 
 def owned_ids(top: str = "/") -> OwnedIds:

@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -84,17 +85,17 @@ def test_the_creator_of_an_ipc_object_counts(table: str, ids: set[int]) -> None:
 def test_a_process_that_ends_during_the_scan_has_no_ids(
     error: type[OSError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scandir, own = os.scandir, f"/proc/{os.getpid()}/task"
-    seen: list[str] = []
+    iterdir, own = Path.iterdir, Path(f"/proc/{os.getpid()}/task")
+    seen: list[Path] = []
 
-    def ended(path: str | Path = ".") -> object:
-        seen.append(str(path).rstrip("/"))  # Path.glob() of Python 3.13 adds one
-        if seen[-1] == own:
+    def ended(path: Path) -> Iterator[Path]:
+        seen.append(path)
+        if path == own:
             raise error
-        return scandir(path)
+        return iterdir(path)
 
     monkeypatch.setattr(accounts, "_EVERY_ID", range(2**32))
-    monkeypatch.setattr(os, "scandir", ended)
+    monkeypatch.setattr(Path, "iterdir", ended)
     assert 0 in accounts.running_ids()  # of all other processes
     assert own in seen
 
