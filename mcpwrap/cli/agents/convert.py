@@ -18,7 +18,7 @@ from mcpwrap.cli.agents.wrap.decision import AppliedState, WrapDecisions
 from mcpwrap.cli.agents.wrap.proxied_list import ProxiedList
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import FROM_WINDOWS, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import Entries, config_fragment, new_entries
 from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
@@ -39,6 +39,7 @@ _InheritsByName = Mapping[str, tuple[str, ...]]  # variables that the agent pass
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--client", type=click.Choice(sorted(BY_ID)), help="Agent that reads the entries.")
 @click.option("--http", is_flag=True, help="Write the local URL of each server that has one.")
+@click.option("--wsl", is_flag=True, help="Write the entries of an agent that Windows runs.")
 @click.option("--hub", default="", metavar="NAME", help="Only the entry of this hub.")
 @click.option("--json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -52,7 +53,9 @@ def command(
     FILE has the format of `man mcpwrap.toml`; it need not be applied yet. Members of a hub have no
     entry: the hub offers their tools. FILE can also be a list of proxied servers, such as
     proxied-mcp-servers.json: its hub has one entry, and without --client its servers are printed
-    as configuration, without the values of secrets.
+    as configuration, without the values of secrets. With --wsl the entries are for a file of an
+    agent that Windows runs, beside WSL2 in which mcpwrap is installed: they start the stub by
+    wsl.exe, under the default account of the default distribution.
     Exit status: 0 done, 2 FILE has errors; all of them are shown.
     """
     proxied = proxied_list.read_list(Path.cwd(), file)
@@ -70,8 +73,20 @@ def command(
     return EXIT_OK
 
 
-def _print_entries(agent: KnownAgent, inherits: _InheritsByName, *, http: bool, json: bool) -> None:
-    found = new_entries(agent, _targets(inherits, agent, urls(http=http)))
+def _print_entries(
+    agent: KnownAgent, inherits: _InheritsByName, *, http: bool, json: bool, wsl: bool
+) -> None:
+    if http and wsl:
+        raise UsageError(
+            "an agent that Windows runs has no account here, and so reaches no listener",
+            where="mcpwrap convert",
+            fix="leave out --http",
+            code="E-USAGE-EXCLUSIVE-OPTIONS",
+        )
+    if wsl and (names := sorted({name for taken in inherits.values() for name in taken})):
+        tty.warn(f"note: Windows passes on {', '.join(names)} only if WSLENV there names them")
+    before = FROM_WINDOWS if wsl else ()
+    found = new_entries(agent, _targets(inherits, agent, urls(http=http), before))
     if json:
         print_json(_report(agent, found))
     else:
@@ -154,12 +169,17 @@ def _warn(look: WrapDecisions) -> None:
 
 
 def _targets(
-    inherits: _InheritsByName, agent: KnownAgent, url_by_name: dict[str, str]
+    inherits: _InheritsByName,
+    agent: KnownAgent,
+    url_by_name: dict[str, str],
+    before: tuple[str, ...],
 ) -> dict[str, Target]:
     """Return each entry's target: the stub where a server has no URL, or the agent no URL key."""
     can = bool(agent.words.urls)
     return {
-        name: ListenerUrl(url_by_name[name]) if can and name in url_by_name else Stub(name, taken)
+        name: ListenerUrl(url_by_name[name])
+        if can and name in url_by_name
+        else Stub(name, taken, before)
         for name, taken in inherits.items()
     }
 

@@ -17,6 +17,8 @@ from mcpwrap.config.agent_files.transport import (
 )
 
 STUB = "/usr/bin/mcpwrap-connect"
+# How a program of Windows starts one of WSL2's default distribution, without a shell between.
+FROM_WINDOWS = ("wsl.exe", "-e")
 _LOCAL_TYPES = frozenset({"stdio", "local"})
 _REMOTE_TYPES = frozenset(
     {"http", "sse", "ws", "streamable-http", "streamableHttp", "streamable_http", "remote"}
@@ -32,6 +34,7 @@ class Stub:
 
     name: str
     inherits: tuple[str, ...] = ()  # the agent's own variables that the server takes
+    before: tuple[str, ...] = ()  # words before the stub: FROM_WINDOWS, or none
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,10 @@ class EntrySchema:
         """
         old_type = value.get(self.type) if self.type else None
         match target:
-            case Stub(name, inherits):
+            case Stub(name, inherits, before):
+                line = (*before, STUB, name)
                 kind, is_needed, is_right = self.local, self.names_local, old_type in _LOCAL_TYPES
-                main = self._started(STUB, (name,)) | self._inheriting(inherits)
+                main = self._started(line[0], line[1:]) | self._inheriting(inherits)
             case ListenerUrl(url):
                 if not self.urls:
                     raise ValueError(url)

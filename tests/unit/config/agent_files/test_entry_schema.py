@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import FROM_WINDOWS, STUB, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Opaque
 from mcpwrap.config.agent_files.transport import (
@@ -104,6 +104,17 @@ def test_an_entry_is_read(agent: str, value: object, launch: Transport) -> None:
         ),
         ("vscode", Stub("git"), {"type": "stdio", "command": STUB, "args": ["git"]}),
         ("opencode", Stub("git"), {"type": "local", "command": [STUB, "git"]}),
+        # Of an agent that Windows runs, beside WSL2.
+        (
+            "claude-desktop",
+            Stub("git", before=FROM_WINDOWS),
+            {"command": "wsl.exe", "args": ["-e", STUB, "git"]},
+        ),
+        (
+            "opencode",
+            Stub("git", before=FROM_WINDOWS),
+            {"type": "local", "command": ["wsl.exe", "-e", STUB, "git"]},
+        ),
         ("opencode", ListenerUrl(URL), {"type": "remote", "url": URL}),
         ("antigravity", ListenerUrl(URL), {"serverUrl": URL}),
         ("qwen", ListenerUrl(URL), {"httpUrl": URL}),
