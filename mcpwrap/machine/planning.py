@@ -1,6 +1,7 @@
 """Planner for this machine: its configuration compared with its observed state. Reads only.
 
-The egress prerequisites of this machine (Squid, OpenSSL) are checked before any step.
+The mechanisms that it needs, and the egress prerequisites of this machine (Squid, OpenSSL), are
+checked before any step.
 """
 
 import os
@@ -21,6 +22,7 @@ from mcpwrap.linux import accounts, os_release
 from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
+from mcpwrap.machine.prerequisites import mechanisms
 from mcpwrap.plan import http_listeners, hubs, registry, run_slots, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
@@ -47,8 +49,10 @@ def planned(
     `added` has texts by path, which count as files of the configuration.
 
     Raises:
-        McpwrapError: the configuration is wrong, or the registry cannot be read.
+        McpwrapError: the configuration is wrong, the registry cannot be read, or there are steps,
+            and this machine lacks a mechanism that they need.
     """
+    mechanisms.expect_systemd()
     observer.expect_roots_own()
     have = observer.observe()
     config = parse(observer.config_files(added))
@@ -59,7 +63,10 @@ def planned(
     policies = files_by_server(policy_files(), config.servers)
     software = MachineSoftware(package_sources.found(words), words)
     want = desired(config, allocated, observer.ids(config), software, policies)
-    return MachinePlan(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
+    todo = diff(want, have, retired)
+    if todo:  # else the machine works as it is, or `doctor` says why it does not
+        mechanisms.expect(config)
+    return MachinePlan(want, todo, [*map(_unfinished, owned.unfinished)])
 
 
 def steps(retired: RetirementPolicy = RetirementPolicy.KEEP) -> list[Step]:
@@ -75,6 +82,7 @@ def notes() -> list[str]:
     return [
         *vanished(),
         *policy_errors(),
+        *mechanisms.notes(config),
         *widened_boundaries.widenings_of(config),
         *hubs.notes(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),

@@ -13,6 +13,7 @@ def command(*, purge: bool) -> int:
     \b
     Example:  sudo mcpwrap apply
     If it is interrupted, run it again. Agents are not admitted to a server before it is complete.
-    Exit status: 0 done, 1 a step failed, 2 the configuration has errors and nothing was changed.
+    Exit status: 0 done, 1 a step failed, 2 the configuration has errors, or this machine lacks a
+    mechanism that it needs, and nothing was changed.
     """
     become_root_program("apply", *(["--purge"] if purge else []))

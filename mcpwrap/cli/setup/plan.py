@@ -12,6 +12,7 @@ from mcpwrap.plan.diff.diff import RetirementPolicy
 from mcpwrap.plan.steps import MakeAccounts, Step
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"
+_KERNEL = "packet rules, namespaces and ID-mapped mounts of the kernel (only root can try them)"
 _OWNERS = "owners of files (only root searches for them; a new account may get another UID)"
 
 
@@ -23,7 +24,8 @@ def command(*, purge: bool, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap plan --json | jq -r '.steps[]'
-    Exit status: 0 nothing to do, 10 `apply` would change something, 2 the configuration has errors.
+    Exit status: 0 nothing to do, 10 `apply` would change something, 2 the configuration has errors,
+    or this machine lacks a mechanism that `apply` needs.
     """
     planned = planning.planned(RetirementPolicy.PURGE if purge else RetirementPolicy.KEEP)
     not_seen = [] if os.geteuid() == 0 else _not_seen(planned.steps)
@@ -44,4 +46,5 @@ def command(*, purge: bool, as_json: bool) -> int:
 
 def _not_seen(todo: list[Step]) -> list[str]:
     makes_accounts = any(isinstance(step, MakeAccounts) for step in todo)
-    return [_UNSEEN, _OWNERS] if makes_accounts else [_UNSEEN]
+    tried = [_KERNEL] if todo else []
+    return [_UNSEEN, *tried, *([_OWNERS] if makes_accounts else [])]

@@ -85,6 +85,19 @@ def set_attributes(mount_fd: int, attributes: Attribute, namespace_fd: int = 0) 
     _call(_MOUNT_SETATTR, mount_fd, b"", _EMPTY_PATH, wanted, ctypes.c_size_t(len(wanted)))
 
 
+def expect_mapped(mount_fd: int, namespace_fd: int) -> None:
+    """Map the owners of a mount, if its file system can; refuse a kernel that cannot.
+
+    Raises:
+        OSError: the kernel or a filter of system calls refuses to map any mount.
+    """
+    try:
+        set_attributes(mount_fd, Attribute.MAPPED, namespace_fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # mount_setattr(2): this file system cannot
+            raise
+
+
 def _set(fd: int, path: bytes, how: int, attributes: Attribute) -> None:
     wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
     _call(_MOUNT_SETATTR, fd, path, how, wanted, ctypes.c_size_t(len(wanted)))

@@ -48,6 +48,18 @@ def this_machine(machines: Sequence[str]) -> str:
     return machine
 
 
+def expect_filters() -> None:
+    """Refuse a kernel without filters of system calls. A missing program is no bad address there.
+
+    Raises:
+        OSError: it has none.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), None, 0, 0)
+    if ctypes.get_errno() != errno.EFAULT:  # as systemd's is_seccomp_available()
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
 def enter(lines: Sequence[Line]) -> None:
     """Install this program as filter of all system calls of this process and its children.
 

@@ -17,6 +17,7 @@ from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
 from mcpwrap.machine import nft_table, observer
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
+from mcpwrap.machine.prerequisites import mechanisms
 from mcpwrap.plan import paths
 from mcpwrap.plan.http_listeners import instance
 
@@ -27,7 +28,8 @@ _SCOPES_ABI = 6  # of Landlock: Linux 6.12
 
 def machine(config: Config) -> Iterator[Check]:
     """Yield the checks of the machine itself."""
-    yield _landlock()
+    yield _kernel()
+    yield from mechanisms.checks(config)
     yield _made("packet rules", _rules)
     yield _foreign_accounts()
     yield _made("root's files", _files)
@@ -72,13 +74,9 @@ def _units(config: Config) -> Iterator[tuple[str, str]]:
             yield paths.FRONT_UNIT, "servers without proxy support have no egress"
 
 
-def _landlock() -> Check:
+def _kernel() -> Check:
     kernel = os.uname().release
     abi = landlock.version()
-    if not abi:
-        fix = "boot a kernel with `lsm=…,landlock`; `allow_degraded` starts servers without it"
-        text = f"{kernel} has no Landlock: no server starts [E-SESSION-NO-LANDLOCK]"
-        return failed("kernel", text, fix)
     if abi < _SCOPES_ABI:
         text = f"{kernel}: servers of one account can signal each other's sessions"
         return warned("kernel", text, "boot Linux 6.12 or later, which prevents that")

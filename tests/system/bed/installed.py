@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.system.bed import package, roots
@@ -20,9 +21,9 @@ def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     return machine
 
 
-def booted(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
-    """Boot a Debian on which apt has installed the package."""
-    return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile)
+def booted(suite: str, profile: Profile = Profile.LIMITS, *, taken: Sequence[str] = ()) -> Machine:
+    """Boot a Debian on which apt has installed the package; `taken` is as in `Container`."""
+    return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile, taken)
 
 
 def conformance_machine(suite: str) -> Machine:
@@ -119,9 +120,9 @@ def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     return _boot(suite, roots.ensure(roots.trial_root(suite)).lower_dirs(), profile)
 
 
-def _boot(suite: str, lower: list[Path], profile: Profile) -> Machine:
+def _boot(suite: str, lower: list[Path], profile: Profile, taken: Sequence[str] = ()) -> Machine:
     MACHINES.mkdir(parents=True, exist_ok=True)
-    container = Container(lower, MACHINES, profile)
+    container = Container(lower, MACHINES, profile, taken)
     try:
         return Machine(suite, container)
     except BaseException:

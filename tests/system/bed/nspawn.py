@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -48,7 +48,10 @@ class Profile(Enum):
 class Container:
     """Booted root. Its changes are in memory, its /home is a folder of the host's disk."""
 
-    def __init__(self, lower: list[Path], scratch: Path, profile: Profile) -> None:
+    def __init__(
+        self, lower: list[Path], scratch: Path, profile: Profile, taken: Sequence[str] = ()
+    ) -> None:
+        """`taken` is options of nspawn that take something of the kernel from the machine."""
         with _alone(scratch):
             self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=scratch))
             self._lock = (self.folder / "lock").open("w")
@@ -59,6 +62,7 @@ class Container:
         self.upper = self.folder / "rw/upper"
         self.leader = 0
         self._lower = lower
+        self._taken = taken
         self._process: subprocess.Popen[bytes] | None = None
         self._mount()
 
@@ -95,7 +99,7 @@ class Container:
             # nspawn's own filter would mask what our filters refuse and allow, and Landlock with
             # it.
             "--system-call-filter=@known",
-            f"--bind={self.folder / 'home'}:/home",
+            f"--bind={self.folder / 'home'}:/home", *self._taken,
         ]  # fmt: skip
         env = {**os.environ, "NOTIFY_SOCKET": str(notify), "SYSTEMD_NSPAWN_LOCK": "0"}
         words = ["systemd.unit=multi-user.target", "systemd.show_status=no"]

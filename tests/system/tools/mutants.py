@@ -302,6 +302,13 @@ MUTANTS = (
         "install",
     ),
     Mutant(
+        "the trial of what `apply` needs of the machine",
+        "mcpwrap/machine/planning.py",
+        "        mechanisms.expect(config)\n",
+        "        pass\n",
+        "apply",
+    ),
+    Mutant(
         "the folder around a file that its server replaces",
         "mcpwrap/config/migration/path_grants.py",
         "        return True\n    return bool(place.top) and (",

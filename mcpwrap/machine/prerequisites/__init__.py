@@ -1,0 +1,1 @@
+"""Prerequisites of `apply`: kernel mechanisms, tried in throw-away objects; SELinux labels."""
