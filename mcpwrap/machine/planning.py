@@ -22,7 +22,7 @@ from mcpwrap.linux import accounts, os_release
 from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.machine.prerequisites import mechanisms
+from mcpwrap.machine.prerequisites import labels, mechanisms
 from mcpwrap.plan import http_listeners, hubs, registry, run_slots, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
@@ -57,6 +57,7 @@ def planned(
     have = observer.observe()
     config = parse(observer.config_files(added))
     program_check.expect_roots(config)
+    labels.expect_programs(config)
     words = os_release.distribution()
     _expect_squid(config, words)
     allocated, owned = _allocated(config, have)
@@ -83,6 +84,7 @@ def notes() -> list[str]:
         *vanished(),
         *policy_errors(),
         *mechanisms.notes(config),
+        *labels.notes(config),
         *widened_boundaries.widenings_of(config),
         *hubs.notes(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),

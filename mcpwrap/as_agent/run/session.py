@@ -19,6 +19,7 @@ from mcpwrap.as_agent.run.directories import Folders
 from mcpwrap.as_agent.run.local_gate import PolicySource, RunPolicy
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunJudging, RunResult
 from mcpwrap.as_agent.run.remote_server import RemoteTarget
+from mcpwrap.as_agent.run.sandbox import userns_profile
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
 from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Confinement, Network, SandboxLayer, without
 from mcpwrap.as_agent.run.toolchain import CommandContext
@@ -271,7 +272,7 @@ def _run_confined(
         except StageError as error:
             layer = _missing(error, program)
             closing = replace(closing, layers=closing.layers - {layer})
-            _do_without(layer, closing.layers, error, options)
+            do_without(layer, closing.layers, error, options)
 
 
 def _missing(error: StageError, program: Program) -> SandboxLayer:
@@ -290,7 +291,7 @@ def _missing(error: StageError, program: Program) -> SandboxLayer:
     return error.layer
 
 
-def _do_without(
+def do_without(
     layer: SandboxLayer, others: frozenset[SandboxLayer], error: StageError, options: RunOptions
 ) -> None:
     """Report that a layer is missing, and what the server can do without it.
@@ -299,13 +300,30 @@ def _do_without(
         MissingLayerError: `--allow-degraded` is not given.
     """
     if not options.may_be_degraded:
+        degraded = f"with `--allow-degraded` it starts nevertheless, but {without(layer, others)}"
+        if layer is SandboxLayer.NAMESPACES and userns_profile.is_missing():
+            raise _without_profile(userns_profile.own_program(sys.argv[0]), degraded) from error
         raise MissingLayerError(
             f"not available on this machine: {error.strerror}; nothing was started",
             where=SHOWN[layer],
-            fix=f"with `--allow-degraded` it starts nevertheless, but {without(layer, others)}",
+            fix=degraded,
             code="E-RUN-MISSING-LAYER",
         ) from error
     log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}): {without(layer, others)}")
+
+
+def _without_profile(program: str, degraded: str) -> MissingLayerError:
+    """Return the error for a kernel that gives user namespaces to programs with a profile only."""
+    file = userns_profile.file_of(program)
+    return MissingLayerError(
+        f"AppArmor lets only programs with a profile make them, and {program} has none; nothing "
+        "was started",
+        where=SHOWN[SandboxLayer.NAMESPACES],
+        more=userns_profile.profile(program),
+        fix=f"as root, write these lines into {file}, then `sudo apparmor_parser -r {file}`; or "
+        f"{degraded}",
+        code="E-RUN-APPARMOR",
+    )
 
 
 def _report_end(ended: RunResult, name: str, options: RunOptions) -> None:

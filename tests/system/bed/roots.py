@@ -144,6 +144,11 @@ def databases_root(suite: str) -> Layer:
     return Layer(suite, "databases", Layer(suite, "base"))
 
 
+def lsm_root(suite: str) -> Layer:
+    """Return a base root with the tools of SELinux, and the parser of AppArmor's profiles."""
+    return Layer(suite, "lsm", Layer(suite, "base"))
+
+
 def vm_root(suite: str) -> Layer:
     """Return a run root with a kernel, which `vm.py` boots."""
     return Layer(suite, "vm", run_root(suite))
