@@ -3,8 +3,8 @@
 
 Called by debian/rules; `packaging/stage.py DESTDIR SITE`, where SITE is a folder of unpacked
 libraries for /usr/lib/mcpwrap/site. They may be another Python's: those with which this program
-makes the schemas and the completions are on PYTHONPATH. `--python 3.13` is the Python that they are for, else the one
-that runs this; `--interpreter` is the path of the Python that runs the programs.
+makes the schemas and the completions are on PYTHONPATH. `--python 3.13` is the Python that they are
+for, else the one that runs this; `--interpreter` is the path of the Python that runs the programs.
 
 MCPWRAP_COMMIT and MCPWRAP_PACKAGE, such as `deb 0.2.0+deb13`, are for `mcpwrap --version`.
 """

@@ -44,7 +44,7 @@ _FORMER_SCRIPT = "packaging/build_inside.sh"
 
 @dataclass(frozen=True)
 class Target:
-    """What a package is for: a row of targets.toml, and an architecture of Debian's."""
+    """Target of a package: a row of targets.toml, and an architecture of Debian's."""
 
     name: str
     arch: str
@@ -254,7 +254,7 @@ def _build_formerly(suite: str, put_source: Callable[[Path], None]) -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """What is built: a folder of the root, what fills it, and the script in `mcpwrap/` there."""
+    """Source of a build: a folder of the root, what fills it, and the script in `mcpwrap/` there."""
 
     folder: str
     fill: Callable[[Path], None]

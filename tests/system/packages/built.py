@@ -1,4 +1,4 @@
-"""What stories read from a package file."""
+"""Content of a package file."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""What is in the packages of other releases and architectures, which no machine here boots."""
+"""Content of the packages for other releases and architectures, which no machine here boots."""
 
 import re
 import shutil

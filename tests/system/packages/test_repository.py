@@ -1,4 +1,4 @@
-"""What `make packages` and `make repository` write, read by sha256sum, gpg, apt and dnf."""
+"""Output of `make packages` and `make repository`, read by sha256sum, gpg, apt and dnf."""
 
 import json
 import re
@@ -20,7 +20,8 @@ from tests.system.tools import packages, repository
 
 TARGETS = [package.Target(name, package.native_arch()) for name in ("deb12", "deb13")]
 SCHEMAS = files("cyclonedx.schema") / "_res"
-PIN = re.compile(r"^([a-z0-9.-]+)(?:\[[a-z,]+\])?==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
+NAME = r"^([a-z0-9.-]+)(?:\[[a-z,]+\])?"
+PIN = re.compile(NAME + r"==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
 SERVED_AT = "file:///srv/repository"
 
 

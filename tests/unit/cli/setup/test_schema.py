@@ -36,7 +36,7 @@ def test_another_kind_is_none() -> None:
 def test_the_package_has_the_same_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))  # the script adds to it
     stage = runpy.run_path(str(Path(__file__).parents[4] / "packaging/stage.py"), run_name="stage")
-    stage["put_schemas"](tmp_path, tmp_path)
+    stage["put_schemas"](tmp_path)
     for kind, schema in SCHEMAS.items():
         staged = (tmp_path / f"usr/share/mcpwrap/schema/{kind}.json").read_text()
         assert json.JSONDecoder().decode(staged) == schema()
