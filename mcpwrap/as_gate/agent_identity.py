@@ -66,7 +66,7 @@ def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
     if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
         raise ValueError(f"the value of {session_socket.AGENT} is not a UID")
     unit = f"mcpwrap-http@{server}.{int(claim)}.service"
-    if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.unit_of(who.pid) != unit:
+    if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.service_of(who.pid) != (unit, ""):
         raise ValueError("only the listener of an agent may open a session for it")
     return AgentIdentity(replace(who, uid=int(claim), gids=frozenset()), "http")
 

@@ -12,7 +12,8 @@ from pathlib import Path
 _SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
 _UMASK = re.compile(r"^Umask:\t([0-7]{3,4})$", re.MULTILINE)  # no name in that file has a newline
 _MAX_GROUP_BYTES = 1024  # the most that Python's getsockopt takes: 256 groups
-# systemd's tree: that of v1 if there is one, even if there is one of v2 as well.
+# systemd's trees. A container whose systemd knows cgroup v2 alone has no cgroups in the tree of v1
+# that a host may have.
 _CGROUPS = [
     re.compile(tree, re.MULTILINE) for tree in (r"^[0-9]+:name=systemd:(.*)$", r"^0::(.*)$")
 ]
@@ -59,23 +60,14 @@ def credentials_of(connection: socket.socket) -> Peer:
     return Peer(pid, uid, frozenset({gid, *groups}))
 
 
-def unit_of(pid: int) -> str:
-    """Return the systemd unit of a process; "" if it cannot be determined.
-
-    A process cannot move to another unit: only root writes to the cgroups of the system's units.
-    For a process in a cgroup below its unit's, it is the name of the innermost cgroup.
-    Source: proc_pid_cgroup(5).
-    """
-    return next(iter(_cgroups_of(pid)), "").rpartition("/")[2]
-
-
 def service_of(pid: int) -> tuple[str, str]:
     """Return the service of a process and its cgroup within that service; two "" without one.
 
     The service is the first component that ends in `.service` below one that ends in `.slice`:
-    PID 1 has made all components up to it. Further down the names are of an account that the
-    service runs as (systemd.resource-control(5), Delegate=). Where systemd has a tree of v1 beside
-    that of v2, only the latter has cgroups within a service. Source: proc_pid_cgroup(5).
+    PID 1 has made all components up to it, and a process cannot move to another service. Further
+    down the names are of an account that the service runs as (systemd.resource-control(5),
+    Delegate=). Where systemd has a tree of v1 beside that of v2, only the latter has cgroups within
+    a service. Source: proc_pid_cgroup(5).
     """
     service, within = "", ""
     for path in _cgroups_of(pid):

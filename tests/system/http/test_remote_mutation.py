@@ -101,7 +101,8 @@ def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Inte
     ask = machine.guest_command("listeners", "gate_answer", "odd", machine.uid_of("bob"))
     asks = f"{setpriv} {ask}"
     assert machine.as_root(asks).out.startswith('"!76 only the listener')
-    unit = ("as_gate/agent_identity", " or peer_credentials.unit_of(who.pid) != unit", "")
+    check = ' or peer_credentials.service_of(who.pid) != (unit, "")'
+    unit = ("as_gate/agent_identity", check, "")
     guests = ("as_gate/agent_identity", "return self.who.uid in admission.http_uids", "return True")
     with machine.patched(*unit):
         assert machine.as_root(asks).out.startswith('"!77 ')

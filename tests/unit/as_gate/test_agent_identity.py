@@ -23,7 +23,7 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_identity, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
     units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
     units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
-    monkeypatch.setattr(peer_credentials, "unit_of", lambda pid: units.get(pid, ""))
+    monkeypatch.setattr(peer_credentials, "service_of", lambda pid: (units.get(pid, ""), ""))
 
 
 @pytest.mark.parametrize(

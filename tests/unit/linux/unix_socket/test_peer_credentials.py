@@ -40,26 +40,42 @@ def test_the_process_that_connected_is_the_peer_even_after_its_end(tmp_path: Pat
             assert peer_credentials.credentials_of(connection) == ourselves(agent.pid)
 
 
+HTTP = "/system.slice/system-mcpwrap\\x2dhttp.slice/mcpwrap-http@n.1.service"
+LISTENER = "mcpwrap-http@n.1.service"
+# As /proc/PID/cgroup has it: where there is cgroup v2 alone; where v1 is beside it; and in a
+# container of the latter whose systemd knows v2 alone.
+ON_V2 = "0::{}\n"
+ON_V1 = "9:name=systemd:{}\n8:pids:{}\n7:blkio:/\n1:cpu:/\n0::{}\n"
+UNIFIED_ON_V1 = "9:name=systemd:/\n8:pids:/\n7:blkio:/\n1:cpu:/\n0::{}\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "unit"),
+    ("text", "service", "within"),
     [
-        ("0::/system.slice/system-mcpwrap\\x2dhttp.slice/mcpwrap-http@n.1.service\n",
-         "mcpwrap-http@n.1.service"),
-        ("2:cpu:/x.service\n1:name=systemd:/system.slice/a.service\n0::/\n", "a.service"),
-        ("1:name=systemd:/a.service\n0::/b.service\n", "a.service"),
-        ("2:cpu:/a.service\n", ""),
-        ("0::/a.service/name=systemd:/b\n", "b"),
-        ("", ""),
+        (ON_V2.format(HTTP), LISTENER, ""),
+        (ON_V1.format(HTTP, HTTP, HTTP), LISTENER, ""),
+        (ON_V1.format(HTTP, HTTP, "/"), LISTENER, ""),  # systemd put no process into that of v2
+        (UNIFIED_ON_V1.format(HTTP), LISTENER, ""),
+        (UNIFIED_ON_V1.format("/init.scope"), "", ""),
+        (ON_V1.format("/a.slice/a.service", "/", "/a.slice/b.service"), "", ""),  # they disagree
+        # Only the outermost name is one that PID 1 has given.
+        (ON_V2.format(f"/user.slice/user@1000.service{HTTP}"), "user@1000.service", HTTP[1:]),
+        (ON_V2.format(f"{HTTP}/supervisor"), LISTENER, "supervisor"),
+        ("2:cpu:/a.slice/a.service\n", "", ""),  # that of another controller
+        (ON_V2.format("/a.slice/a.service/name=systemd:/b"), "a.service", "name=systemd:/b"),
+        (ON_V2.format("/a.service"), "", ""),
+        (ON_V2.format("/../.."), "", ""),  # of another container
+        ("", "", ""),
     ],
-)  # fmt: skip
-def test_a_process_is_in_the_unit_that_systemd_put_it_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, unit: str
+)
+def test_a_process_is_in_the_service_that_systemd_put_it_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, service: str, within: str
 ) -> None:
     (tmp_path / "proc/7").mkdir(parents=True)
     (tmp_path / "proc/7/cgroup").write_text(text)
     monkeypatch.setattr(peer_credentials, "Path", lambda path: tmp_path / path.removeprefix("/"))
-    assert peer_credentials.unit_of(7) == unit
-    assert peer_credentials.unit_of(8) == ""
+    assert peer_credentials.service_of(7) == (service, within)
+    assert peer_credentials.service_of(8) == ("", "")
 
 
 def test_the_umask_of_a_process_is_known_while_it_runs() -> None:
