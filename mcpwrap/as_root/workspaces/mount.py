@@ -173,7 +173,11 @@ def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
 
 
 def _is_link(path: str) -> bool:
-    """Return whether there is a link. Path.is_symlink() of Python 3.14 hides each error."""
+    """Return whether it is one. From Python 3.14 on, that of pathlib returns no error of lstat(2).
+
+    Raises:
+        OSError: the kernel does not say, as on a FUSE file system of an account.
+    """
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):

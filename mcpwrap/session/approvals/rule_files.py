@@ -76,7 +76,7 @@ def remove(id_: str, folder: Path | None = None) -> None:
         OSError: it cannot be removed.
     """
     path = _path(folder or FOLDER, id_)
-    if path.exists():
+    with suppress(FileNotFoundError):
         path.unlink()
         sync_folder(path.parent)
 

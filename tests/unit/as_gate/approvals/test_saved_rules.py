@@ -434,3 +434,9 @@ def test_a_missing_folder_is_no_rule(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_approver_is_named_with_the_rule(world: World) -> None:
     rule = saved(world, world.session(), id=1)
     assert passed_by(rule) == f"rule {rule.id} of uid 1001 (command)"
+
+
+def test_a_file_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="too long"):
+        rule_files.remove("x" * 300, tmp_path)
+    rule_files.remove("missing", tmp_path)  # the twin
