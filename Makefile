@@ -50,6 +50,10 @@ covered: .venv/done
 stories: .venv/done  ## each promise once, in a booted Debian, from the .deb (root)
 	$(STORIES) --tier=fast tests/system
 
+stories-forky: .venv/done  ## the stories of `make test` on Debian testing, and all of its emulated machine (root)
+	MCPWRAP_TEST_SUITES=forky $(STORIES) --tier=fast tests/system --ignore=tests/system/vm
+	MCPWRAP_TEST_SUITES=forky $(STORIES) --tier=all tests/system/vm
+
 everything: .venv/done
 	$(STORIES) --tier=all --write-durations tests/system
 
@@ -130,5 +134,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit typed unit-pythons unit-on covered stories everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth packages repository deb pins clean
+.PHONY: help demo test test-all all check unit typed unit-pythons unit-on covered stories stories-forky everything room proofs map facts error-changes errors-page docs mutants soak screenshots messages bench bench-gate bench-starts bench-execution bench-growth packages repository deb pins clean
 .DEFAULT_GOAL := help

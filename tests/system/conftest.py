@@ -1,4 +1,4 @@
-"""Machines for stories: Debian 12 and 13, with the package installed by apt."""
+"""Machines for stories: Debian 12 and 13, on request testing, with the package installed by apt."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and keep pytest-xdist from an order of its own."""
     config.option.loadscopereorder = False
-    for mark in ("only_in_test_all(reason)", "on_each_release(reason)"):
+    marks = ("only_in_test_all(reason)", "on_each_release(reason)", "needs_limits(reason, instead)")
+    for mark in marks:
         config.addinivalue_line("markers", f"{mark}: see tests/system/support/tiers.py")
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         config.pluginmanager.register(Progress(config), "mcpwrap-progress")
@@ -50,10 +51,18 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tier's cases; group those of one machine, and put the longest group first."""
     if config.option.tier == tiers.FAST:
-        left = [item for item in items if not tiers.is_fast(item)]
-        items[:] = [item for item in items if tiers.is_fast(item)]
-        config.hook.pytest_deselected(items=left)
+        _keep(config, items, [item for item in items if tiers.is_fast(item)])
+    instead = {item.nodeid: tiers.unlimited_here(item) for item in items}
+    _keep(config, items, [item for item in items if not instead[item.nodeid]])
+    left_out = {durations.case_of(case): story for case, story in instead.items() if story}
+    config.stash[tiers.WITHOUT_LIMITS] = left_out
     durations.sort(items, _group)
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    ids = {item.nodeid for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
+    items[:] = kept
 
 
 def _group(item: pytest.Item) -> str:
@@ -70,7 +79,7 @@ def _group(item: pytest.Item) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Build missing roots and packages of both releases in parallel, before the first test."""
+    """Build missing roots and packages of each release in parallel, before the first test."""
     if hasattr(session.config, "workerinput") or session.config.option.collectonly:
         return  # a worker of xdist: its parent process has done this
 
@@ -89,9 +98,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         STAGES.is_spoiled = True
 
 
-def pytest_sessionfinish() -> None:
-    """End the stage that is up."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the stage that is up; a worker of xdist tells its parent which cases need limits."""
     STAGES.take_down()
+    if hasattr(session.config, "workeroutput"):
+        left_out = session.config.stash.get(tiers.WITHOUT_LIMITS, {})
+        session.config.workeroutput["without limits"] = left_out
 
 
 @pytest.fixture(scope="session", params=roots.SUITES)

@@ -74,6 +74,7 @@ ONE = '[mcp_servers.{}]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"]\
 KILLED_AT = {
     "bookworm": {kill_at_syscall.FORK: 10, "rename": 8, "unlink": 4},
     "trixie": {kill_at_syscall.FORK: 10},
+    "forky": {kill_at_syscall.FORK: 10},
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system.bed import package, roots
 from tests.system.bed.machine import GUEST_AT, Machine
-from tests.system.bed.nspawn import Container, Profile
+from tests.system.bed.nspawn import Container, Profile, has_limits
 
 MACHINES = roots.CACHE / "machines"
 
@@ -122,7 +122,7 @@ def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
 
 def _boot(suite: str, lower: list[Path], profile: Profile, taken: Sequence[str] = ()) -> Machine:
     MACHINES.mkdir(parents=True, exist_ok=True)
-    container = Container(lower, MACHINES, profile, taken)
+    container = Container(lower, MACHINES, profile if has_limits(suite) else Profile.BPF, taken)
     try:
         return Machine(suite, container)
     except BaseException:

@@ -25,8 +25,12 @@ GUEST = Path(__file__).parents[1] / "guest"
 BED_AT = "/opt/bed"
 GUEST_AT = f"{BED_AT} /opt/probe.py"
 WARNING = 4  # syslog(3)
-# systemd on cgroup v1 logs this for any unit whose last process is not yet reaped; it continues.
-HARMLESS = re.compile(r"Failed to delete controller cgroups .*, ignoring: Device or resource busy")
+# systemd logs the first on cgroup v1 for any unit whose last process is not yet reaped, and the
+# second, in version 262, where a cgroup has no controllers; it continues.
+HARMLESS = re.compile(
+    r"Failed to delete controller cgroups .*, ignoring: Device or resource busy"
+    r"|Failed to read pids\.max for control group .*, ignoring"
+)
 
 
 # A gate that an agent has started serves before its unit is active; a stop at that time would end
@@ -256,6 +260,11 @@ class Machine:
     def profile(self) -> Profile:
         """Resource limits of this host that the machine has."""
         return self._container.profile
+
+    @property
+    def cgroups(self) -> str:
+        """Folder inside that has its tree of cgroup v2."""
+        return "/sys/fs/cgroup" if self._container.is_unified else "/sys/fs/cgroup/unified"
 
     @property
     def leader(self) -> int:

@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 
 from tests.shared import pace
+from tests.system.bed.roots import TESTING
 
 CGROUPS = Path("/sys/fs/cgroup")
 # nspawn mounts these read-only on a v1 host; /usr/lib/bed-init makes them writable inside.
@@ -45,6 +46,14 @@ class Profile(Enum):
     BPF = "bpf"
 
 
+def has_limits(suite: str) -> bool:
+    """Return whether limits act in a container of this suite: it can have the controllers.
+
+    systemd 258 and later know cgroup v2 alone, and on a v1 host that has none of them.
+    """
+    return suite != TESTING or not _is_v1_host()
+
+
 class Container:
     """Booted root. Its changes are in memory, its /home is a folder of the host's disk."""
 
@@ -58,6 +67,7 @@ class Container:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.name = _machine_name(self.folder)
         self.profile = profile
+        self.is_unified = profile is Profile.BPF or not _is_v1_host()
         self.root = self.folder / "root"
         self.upper = self.folder / "rw/upper"
         self.leader = 0
@@ -103,7 +113,7 @@ class Container:
         ]  # fmt: skip
         env = {**os.environ, "NOTIFY_SOCKET": str(notify), "SYSTEMD_NSPAWN_LOCK": "0"}
         words = ["systemd.unit=multi-user.target", "systemd.show_status=no"]
-        if self.profile is Profile.BPF or not _is_v1_host():
+        if self.is_unified:
             env["SYSTEMD_NSPAWN_UNIFIED_HIERARCHY"] = "1"
             argv += ["--capability=CAP_BPF,CAP_PERFMON", "--system-call-filter=bpf", "--boot"]
         else:

@@ -17,9 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("bookworm", "trixie")
-# The suite of Debian 14, which is testing. No run prepares it unless a story of its own asks.
+RELEASED = ("bookworm", "trixie")
+# The suite of Debian 14, which is testing.
 TESTING = "forky"
+# The version of its Python, by suite.
+PYTHON = {"bookworm": "3.11", "trixie": "3.13", TESTING: "3.14"}
+# A run is of the released ones, unless `MCPWRAP_TEST_SUITES` names others.
+SUITES = tuple(os.environ.get("MCPWRAP_TEST_SUITES", " ".join(RELEASED)).split())
 CACHE = Path(os.environ.get("MCPWRAP_TEST_CACHE", "/var/cache/mcpwrap-test"))
 KEPT_S = 24 * 3600
 UNMOUNT_WITHIN_S, LOOK_EVERY_S = 30.0, 0.1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed import internet_map
+from tests.system.bed import internet_map, roots
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
 from tests.system.execution import package_machine
@@ -139,8 +139,8 @@ def test_what_is_no_requirement_is_refused_before_uv_starts(
 
 @only_in_test_all("the script of the first story has the same by another argument")
 def test_configured_packages_are_in_each_run(machine: Machine) -> None:
-    python = "Python 3.11" if machine.suite == "bookworm" else "Python 3.13"
-    assert python in tool_of(machine, "ready")["description"]
+    python = roots.PYTHON[machine.suite]
+    assert f"Python {python}" in tool_of(machine, "ready")["description"]
     use = "import bed_needs\nbed_needs.answer()"
     calls: list[dict[str, Any]] = [
         {"code": use},

@@ -23,10 +23,16 @@ def told(close_behind: Callable[[], object]) -> str:
     """Return its identity as JSON, and the outcome of each attack after `close_behind`."""
     found = [
         *(os.getresuid(), os.getresgid(), os.getgroups(), os.getsid(0) == os.getpid()),
-        *(sorted(set(os.environ) - {"LC_CTYPE"}), len(list(Path("/proc/self/fd").iterdir())) - 1),
+        *(sorted(set(os.environ) - {"LC_CTYPE"}), _open_count()),
     ]
     close_behind()
     return json.dumps([*found, [_tried(attack) for attack in ATTACKS]])
+
+
+def _open_count() -> int:
+    """Return the number of open files, but libraries: libffi 3.5 has its own open, for ctypes."""
+    found = [fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]  # not the folder's
+    return len([fd for fd in found if not str(fd.readlink()).startswith("/usr/lib/")])
 
 
 def _tried(attack: Callable[[], object]) -> str | int | None:

@@ -3,8 +3,6 @@
 One session of alice with a Python server of two run slots; the codes of the runs are in `CODES`.
 """
 
-import itertools
-import json
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -12,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.system.guest.stub_session import PATIENCE_S, StubSession
+
 SLOTS = "/sys/fs/cgroup/mcpwrap.slice/mcpwrap-job.slice"
 FILES = ("memory.max", "memory.swap.max", "pids.max", "cpu.max")
-PATIENCE_S = 60.0  # of the machine's clock, for a state of a slot
 GREEDY = "held = []\nwhile True: held.append(bytearray(b'x' * 1_000_000))"
 SPIN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass"
 CODES = {
@@ -53,28 +52,17 @@ def sh(command: str) -> str:
     return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
 
 
-class RunSession:
+class RunSession(StubSession):
     """Session of alice with the Python server."""
-
-    def __init__(self) -> None:
-        argv = ["runuser", "-u", "alice", "--", "mcpwrap-connect", "python"]
-        self.stub = subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-1, text=True)
-        self.ids = itertools.count(1)
-        self._request("initialize", {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "bed", "version": "1"},
-        })  # fmt: skip
-        self._receive()
-        self._send({"method": "notifications/initialized"})
 
     def begin(self, name: str, **more: Any) -> int:
         """Send one of the codes; return the id of the call."""
         arguments = {"code": CODES[name], **more}
-        return self._request("tools/call", {"name": "run_python", "arguments": arguments})
+        return self.request("tools/call", {"name": "run_python", "arguments": arguments})
 
     def next_result(self) -> tuple[int, dict[str, Any]]:
         """Return the id of the call that is answered next, and its result."""
-        response = self._receive()
+        response = self.receive()
         assert "structuredContent" in response.get("result", {}), response
         return response["id"], response["result"]["structuredContent"]
 
@@ -89,34 +77,12 @@ class RunSession:
         found = dict(self.next_result() for _ in calls)
         return [found[call] for call in calls]
 
-    def end(self, within_s: float) -> list[Any]:
-        """Close the session; return the status and standard error of its stub."""
-        err = self.stub.communicate(timeout=within_s)[1]
-        return [self.stub.returncode, err.strip()]
-
-    def _request(self, method: str, params: dict[str, Any]) -> int:
-        number = next(self.ids)
-        self._send({"id": number, "method": method, "params": params})
-        return number
-
-    def _send(self, message: dict[str, Any]) -> None:
-        print(json.dumps({"jsonrpc": "2.0", **message}), file=self.stub.stdin, flush=True)
-
-    def _receive(self) -> dict[str, Any]:
-        assert self.stub.stdout
-        while True:
-            line = self.stub.stdout.readline()
-            assert line, self.end(PATIENCE_S)
-            message: dict[str, Any] = json.loads(line)
-            if "method" not in message:
-                return message
-
 
 def begin() -> RunSession:
     """Make alice's account, and open her session."""
     sh("useradd -m -s /bin/bash -G mcpwrap alice")
     sh("mcpwrap apply")
-    return RunSession()
+    return RunSession("mcpwrap-connect python")
 
 
 def limits() -> dict[str, str]:

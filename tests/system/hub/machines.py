@@ -199,7 +199,7 @@ def traces(machine: Machine, *names: str) -> dict[str, str]:
     }
     for name in names:
         shown = machine.show(f"mcpwrap@{name}.service", "MainPID", "ControlGroup")
-        tree = f"/sys/fs/cgroup/unified{shown['ControlGroup']}"
+        tree = f"{machine.cgroups}{shown['ControlGroup']}"
         fds = f"ls /proc/{shown['MainPID']}/fd | wc -l"
         seen[f"processes of {name}"] = machine.look(f"pgrep -u mcpw-{name} | wc -l")
         seen[f"groups of {name}"] = machine.look(f"find {tree} -type d | wc -l")

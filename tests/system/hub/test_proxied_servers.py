@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.system.bed import installed
+from tests.system.bed import installed, roots
 from tests.system.bed.machine import GUEST, Machine
 from tests.system.hub.machines import HUB, await_tools, call, opened, text_of
 from tests.system.support.tiers import on_release
@@ -17,7 +17,7 @@ from tests.system.wrap.people import ANSWERS, HOME, add_alice
 pytestmark = on_release("trixie")
 
 FILE = "proxied-mcp-servers.json"
-MODULE = "/usr/local/lib/python3.13/dist-packages/my_mcp_server.py"
+MODULE = "/usr/local/lib/python{}/dist-packages/my_mcp_server.py"
 AGENT = {
     "SONARQUBE_TOKEN": "secret123",
     "SONARQUBE_URL": "https://sonar.example.com",
@@ -44,7 +44,8 @@ def with_the_file(suite: str) -> Iterator[Machine]:
     with installed.agents_machine(suite) as machine:
         add_alice(machine)
         machine.as_root("usermod -aG mcpwrap alice; ln -s /usr/bin/python3 /usr/local/bin/python")
-        machine.write(MODULE, (GUEST / "hub/my_mcp_server.py").read_text())
+        module = MODULE.format(roots.PYTHON[suite])
+        machine.write(module, (GUEST / "hub/my_mcp_server.py").read_text())
         machine.as_user("alice", f"cat > {FILE}", stdin=(GUEST / "hub" / FILE).read_text())
         yield machine
 

@@ -52,10 +52,10 @@ class FirstRun:
 def after_init(suite: str) -> Iterator[FirstRun]:
     """Boot a Debian with an agent of alice's, install the package, and run `init` at a terminal.
 
-    In Debian 13 alice types `sudo`, and Claude Code has written the file itself. A Debian with a
-    password of root has no sudo: there root types the command.
+    From Debian 13 on alice types `sudo`, and Claude Code has written the file itself. A Debian with
+    a password of root has no sudo: there root types the command.
     """
-    has_sudo = suite == "trixie"
+    has_sudo = suite != "bookworm"
     make = installed.bare_agents_machine if has_sudo else installed.bare_machine
     with make(suite) as machine:
         if has_sudo:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.support import servers
-from tests.system.support.tiers import on_each_release
+from tests.system.support.tiers import PRINCIPALS, needs_limits, on_each_release
 
 STAGE = servers.wrapped
 
@@ -26,6 +26,13 @@ def test_status_shows_each_server(machine: Machine) -> None:
     row = rows["probe"]
     assert (row["uid"], row["account"]) == (machine.uid_of("mcpw-probe"), "mcpw-probe")
     assert (row["state"], row["sessions"]) == ("running", 1)
+
+
+@needs_limits("the controller of memory counts it", PRINCIPALS)
+def test_status_has_the_memory_of_a_running_server(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate("result = 1")
+        [row] = json.loads(machine.as_user("alice", "mcpwrap status probe --json").out)
     assert row["memory_bytes"] > 1_000_000
 
 

@@ -12,7 +12,12 @@ from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.support.servers import a_server
-from tests.system.support.tiers import on_each_release, only_in_test_all
+from tests.system.support.tiers import (
+    LIMITS_OF_SESSIONS,
+    needs_limits,
+    on_each_release,
+    only_in_test_all,
+)
 
 pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 # A name of its own gives a UID of its own: the kernel counts a UID's processes over all machines.
@@ -58,6 +63,7 @@ def filtered(suite: str, lend: Callable[..., Machine]) -> Iterator[Machine]:
     assert machine.unannounced() == []
 
 
+@needs_limits("MemoryMax= ends the session", LIMITS_OF_SESSIONS)
 @on_each_release("systemd decides what is ended where memory is used up")
 def test_a_memory_bomb_ends_its_session_alone(limited: Machine) -> None:
     with limited.session("small") as session:

@@ -259,6 +259,7 @@ def test_a_new_store_key_seals_all_values_anew(machine: Machine) -> None:
 KILLED_AT = {
     "bookworm": {kill_at_syscall.FORK: 3, "rename": 7},
     "trixie": {kill_at_syscall.FORK: 3},
+    "forky": {kill_at_syscall.FORK: 3},
 }
 
 

@@ -13,7 +13,7 @@ from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.session import machines
 from tests.system.support import small_disk
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import LIMITS_OF_SESSIONS, needs_limits, only_in_test_all
 
 STAGE = machines.bounded
 pytestmark = pytest.mark.usefixtures("alone_on_the_host")
@@ -27,7 +27,10 @@ TAKES = {  # the function of guest/greed.py, and the agent's error
     "temporary files": ("fill", FULL),
     "inodes": ("fill_inodes", FULL),
 }
-TWICE = only_in_test_all("told as full by the same look as a folder that is full of bytes")
+MARKS = {
+    "inodes": only_in_test_all("told as full by the same look as a folder that is full of bytes"),
+    "memory": needs_limits("the unit's MemoryMax= ends it", LIMITS_OF_SESSIONS),
+}
 OOM = "mcpwrap@greedy.service: A process of this unit has been killed by the OOM"
 
 
@@ -48,7 +51,7 @@ def latencies_s(session: Session, greedy: Session) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=[TWICE] * (what == "inodes")) for what in TAKES]
+    "what", [pytest.param(what, marks=[MARKS[what]] if what in MARKS else []) for what in TAKES]
 )
 def test_who_takes_too_much_is_ended_and_told_why(machine: Machine, what: str) -> None:
     function, why = TAKES[what]

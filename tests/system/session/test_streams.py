@@ -47,7 +47,7 @@ def traces(machine: Machine, name: str) -> dict[str, str]:
         "descriptors of the wrapper": f"ls /proc/{pid}/fd | wc -l",
         "children of the gate": f"pgrep -P {gate} | wc -l",
         "processes": f"pgrep -u mcpw-{name} | wc -l",
-        "control groups": f"ls -d /sys/fs/cgroup/unified{group}/*/",
+        "control groups": f"ls -d {machine.cgroups}{group}/*/",
         "mounts": f"wc -l < /proc/{pid}/mountinfo",
         "mounts of the machine": "wc -l < /proc/1/mountinfo",
         "files": f"cd /proc/{pid}/root && find run/mcpwrap/rt/*/*/* tmp var/tmp dev/shm",

@@ -2,11 +2,13 @@
 
 import time
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
 from tests.shared import pace
-from tests.system.support import durations
+from tests.system.bed import roots
+from tests.system.support import durations, tiers
 
 EVERY_S = 30.0
 LONGEST = 10
@@ -26,6 +28,7 @@ class Progress:
         self._done: set[str] = set()
         self._took: dict[str, float] = defaultdict(float)
         self._failed = 0
+        self._without_limits: dict[str, str] = {}
 
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Take the cases to come from the first process that has collected them."""
@@ -35,6 +38,10 @@ class Progress:
         """Take the cases where there is one process."""
         if session.items:
             self._expected = durations.expected_s([item.nodeid for item in session.items])
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take from a process of xdist which cases it left out for want of limits."""
+        self._without_limits |= getattr(node, "workeroutput", {}).get("without limits", {})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a part of a case."""
@@ -73,7 +80,14 @@ class Progress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the longest stories, and record all durations where requested."""
+        """Print the cases left out and the longest stories, and record durations on request."""
+        here: dict[str, str] = self._config.stash.get(tiers.WITHOUT_LIMITS, {})
+        self._without_limits |= here
+        if self._without_limits:
+            count = len(self._without_limits)
+            terminalreporter.section(f"{count} cases left out: limits do not act in these machines")
+        for case, instead in sorted(self._without_limits.items()):
+            terminalreporter.write_line(f"{case}; in the emulated machine: {instead}")
         longest = list(durations.by_story(self._took).items())[:LONGEST]
         if longest:
             terminalreporter.section(f"the {len(longest)} longest stories")
@@ -85,6 +99,8 @@ class Progress:
     def _recorded(self) -> str:
         """Record the durations where they are comparable; return the outcome as text."""
         not_run = len(self._expected) - len(self._done)
+        if roots.SUITES != roots.RELEASED:
+            return f"{durations.FILE.name} stays: this run was of {' '.join(roots.SUITES)}"
         if self._failed or not_run or pace.PACE > IDLE_PACE:
             why = f"{self._failed} failed, {not_run} not run, pace {pace.PACE:.1f}"
             return f"{durations.FILE.name} stays: {why}"

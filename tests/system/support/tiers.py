@@ -6,9 +6,17 @@ story without a mark is in both tiers: on the first release in the fast one, on 
 
 import pytest
 
+from tests.system.bed import nspawn
 from tests.system.bed.roots import SUITES
 
 FAST, ALL = TIERS = ("fast", "all")
+# In a run's configuration: each case that is left out for want of limits, and what runs instead.
+WITHOUT_LIMITS = pytest.StashKey[dict[str, str]]()
+
+# Stories of the emulated machine, in which limits act.
+LIMITS_OF_SESSIONS = "vm/test_vm.py::test_with_controllers_a_session_is_held_to_its_own_limits"
+LIMITS_OF_RUNS = "vm/test_run_limits.py::test_with_controllers_a_run_is_held_to_its_own_limits"
+PRINCIPALS = "vm/test_principals.py::test_each_principal_acts_under_its_own_account"
 
 # For stories whose result depends on our own code only, which is the same on each release: not on
 # systemd, nft or Squid, nor on the output of their versions.
@@ -16,8 +24,12 @@ ON_ONE_RELEASE = pytest.mark.parametrize("suite", SUITES[:1], indirect=True)
 
 
 def on_release(suite: str) -> pytest.MarkDecorator:
-    """Run the story on this release alone, in both tiers."""
-    return pytest.mark.parametrize("suite", [suite], indirect=True)
+    """Run the story on this release alone, in both tiers.
+
+    A run of other suites, such as that of Debian testing, has it on its first one.
+    """
+    here = suite if suite in SUITES else SUITES[0]
+    return pytest.mark.parametrize("suite", [here], indirect=True)
 
 
 def on_each_release(reason: str) -> pytest.MarkDecorator:
@@ -28,6 +40,23 @@ def on_each_release(reason: str) -> pytest.MarkDecorator:
 def only_in_test_all(reason: str) -> pytest.MarkDecorator:
     """Leave the story, or a row of its table, to `make test-all`, for this reason."""
     return pytest.mark.only_in_test_all(reason)
+
+
+def needs_limits(reason: str, instead: str) -> pytest.MarkDecorator:
+    """Leave the story to machines where limits act, for this reason.
+
+    `instead` is the story of the emulated machine that shows the same, such as
+    `LIMITS_OF_SESSIONS`.
+    """
+    return pytest.mark.needs_limits(reason, instead)
+
+
+def unlimited_here(item: pytest.Item) -> str:
+    """Return what runs instead of a case that needs limits on a machine without; "" of others."""
+    mark = item.get_closest_marker("needs_limits")
+    if mark is None or nspawn.has_limits(suite_of(item) or SUITES[0]):
+        return ""
+    return str(mark.args[1])
 
 
 def is_fast(item: pytest.Item) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.shared import pace
 from tests.system.bed.vm import call_in_vm
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import on_release, only_in_test_all
 from tests.system.vm.vm_results import complaints, seen_by
 
 MIB = 1024**2
@@ -26,9 +26,10 @@ MADE = 19  # of 20 tasks: without the first process
 
 
 @only_in_test_all("an emulated kernel needs two minutes or more for it")
-def test_with_controllers_a_run_is_held_to_its_own_limits() -> None:
+@on_release("trixie")
+def test_with_controllers_a_run_is_held_to_its_own_limits(suite: str) -> None:
     call = ("runs_story", "play", pace.WAIT_S)
-    result = call_in_vm("trixie", call, {"/etc/mcpwrap/config.toml": SERVER})
+    result = call_in_vm(suite, call, {"/etc/mcpwrap/config.toml": SERVER})
     seen = seen_by(result)
     print(*(f"{name}: {found}" for name, found in seen.items()), sep="\n")
     assert seen["limits"] == LIMITS

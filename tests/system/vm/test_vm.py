@@ -8,9 +8,10 @@ from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.vm import call_in_vm
 from tests.system.support.servers import a_server
-from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
+from tests.system.support.tiers import ON_ONE_RELEASE, on_release, only_in_test_all
 from tests.system.vm.vm_results import complaints, seen_by
 
+ON_THE_NEWEST = on_release("trixie")
 SERVER = a_server("probe", 'limits = { memory = "64M", tasks = 20, cpu = "50%", sessions = 3 }')
 FILES = {"/etc/mcpwrap/config.toml": SERVER}
 CEILINGS = {
@@ -26,10 +27,11 @@ MORE = "mcpwrap clients lists them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB [E-WRAPPER-LIMIT-DISK]"
 
 
-def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
+@ON_THE_NEWEST
+def test_with_controllers_a_session_is_held_to_its_own_limits(suite: str) -> None:
     """The main cases, in the time that an emulated kernel needs for them."""
     call = ("limits_story", "play", ["processes", "memory"], pace.WAIT_S)
-    result = call_in_vm("trixie", call, FILES)
+    result = call_in_vm(suite, call, FILES)
     seen = seen_by(result)
     assert seen["ceilings"] == CEILINGS
     assert seen["processes"] == [137, TASKS, "kept"]
@@ -39,8 +41,9 @@ def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
 
 
 @only_in_test_all("more ways to take too much, which an emulated kernel needs minutes for")
-def test_with_controllers_each_session_has_its_own_limits() -> None:
-    result = call_in_vm("trixie", ("limits_story", "play_all", pace.WAIT_S), FILES)
+@ON_THE_NEWEST
+def test_with_controllers_each_session_has_its_own_limits(suite: str) -> None:
+    result = call_in_vm(suite, ("limits_story", "play_all", pace.WAIT_S), FILES)
     seen = seen_by(result)
     assert seen["ceilings"] == CEILINGS
     assert seen["processes"] == [137, TASKS, "kept"]
@@ -64,9 +67,10 @@ def test_alice_is_told_once_by_a_service_manager_of_her_own(boot: Callable[..., 
 
 
 @only_in_test_all("the same story on an emulated kernel: the one above has it in a container")
-def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
+@ON_THE_NEWEST
+def test_alice_is_told_once_of_a_server_that_is_not_wrapped(suite: str) -> None:
     call = ("drift_story", "play", pace.WAIT_S)
-    result = call_in_vm("trixie", call, FILES)
+    result = call_in_vm(suite, call, FILES)
     told_of_drift(seen_by(result))
     assert complaints(result) == []
 

@@ -23,7 +23,9 @@ TOKEN = f"tok-{secrets.token_hex(16)}"
 # Her own interpreter, and in it a server from PyPI.
 TOOLS = f"""
 python3 -m venv ~/tools
-echo /opt/mcp/pypi/lib/python3.13/site-packages > ~/tools/lib/python3.13/site-packages/servers.pth
+for packages in ~/tools/lib/*/site-packages; do
+    echo /opt/mcp/pypi/lib/python3.*/site-packages > $packages/servers.pth
+done
 sed '1s|.*|#!{HOME}/tools/bin/python3|' /opt/mcp/pypi/bin/mcp-server-time > ~/tools/bin/time-server
 chmod +x ~/tools/bin/time-server; mkdir -p ~/.cursor
 """

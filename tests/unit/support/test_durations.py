@@ -55,6 +55,12 @@ def test_what_is_not_recorded_has_a_guess() -> None:
     assert durations.expected_s(rows) == dict(zip(rows, [7.0, UNKNOWN_S], strict=True))
 
 
+def test_a_case_on_testing_is_expected_to_take_as_long_as_on_a_released_debian() -> None:
+    durations.write({"a.py::test_b[trixie-1]": 7.0})
+    row = "tests/system/a.py::test_b[forky-1]@group"
+    assert durations.expected_s([row]) == {row: 7.0}
+
+
 def test_the_longest_group_is_first_and_its_releases_follow_each_other() -> None:
     durations.write(
         {
@@ -74,6 +80,8 @@ def test_the_longest_group_is_first_and_its_releases_follow_each_other() -> None
         "test_of_rows[trixie-kept]",
         "test_unmarked[bookworm]",
         "test_unmarked[trixie]",
+        "test_needs_limits[bookworm]",
+        "test_needs_limits[trixie]",
         "test_on_each_release[bookworm]",  # not recorded, and as long as the next: not mixed
         "test_on_each_release[trixie]",
         "test_only_in_test_all[bookworm]",

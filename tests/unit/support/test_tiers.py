@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.system.bed import nspawn
 from tests.system.support import tiers
+from tests.system.tools import proofs
 from tests.unit.support.collection import collected
 
 # Each case, its release, and whether the fast tier has it.
@@ -21,6 +23,8 @@ CASES = {
     "test_of_rows[bookworm-left]": ("bookworm", False),  # the mark of a row
     "test_of_rows[trixie-kept]": ("trixie", False),
     "test_of_rows[trixie-left]": ("trixie", False),
+    "test_needs_limits[bookworm]": ("bookworm", True),
+    "test_needs_limits[trixie]": ("trixie", False),
 }
 
 
@@ -43,3 +47,19 @@ def test_the_fast_tier_is_a_part_of_all(of_all: dict[str, pytest.Item]) -> None:
     fast = {item.name for item in collected(tiers.FAST)}
     assert fast == {name for name, (_, is_fast) in CASES.items() if is_fast}
     assert fast < of_all.keys()
+
+
+def test_without_limits_what_needs_them_is_left_out_by_name(
+    of_all: dict[str, pytest.Item], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nspawn, "has_limits", lambda suite: suite == "bookworm")
+    items = collected(tiers.ALL)
+    assert {item.name for item in items} == of_all.keys() - {"test_needs_limits[trixie]"}
+    [(case, instead)] = items[0].config.stash[tiers.WITHOUT_LIMITS].items()
+    assert case.endswith("samples.py::test_needs_limits[trixie]")
+    assert instead == tiers.LIMITS_OF_RUNS
+
+
+def test_its_stories_elsewhere_exist() -> None:
+    named = {tiers.LIMITS_OF_RUNS, tiers.LIMITS_OF_SESSIONS, tiers.PRINCIPALS}
+    assert named <= proofs.written_stories()

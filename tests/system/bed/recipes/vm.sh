@@ -1,4 +1,4 @@
-# On a run root: a kernel, a small initrd for it, and the unit that plays a story. See bed/vm.py.
+# On a root: a kernel, a small initrd for it, and the unit that plays a story. See bed/vm.py.
 set -eu
 ln -sf /run/resolv.conf /etc/resolv.conf
 apt-get update -q
@@ -6,8 +6,10 @@ apt-get update -q
 # of what is installed. And a kernel that is installed wants initramfs-tools, whose initrd is slow.
 mkdir -p /tmp/deb /tmp/only-now
 cd /tmp/deb
-kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9]\)/\1/p')
-apt-get download -q "$kernel" kmod libkmod2 busybox-static cpio
+kernel=$(apt-cache depends "linux-image-cloud-$(dpkg --print-architecture)" | sed -n 's/.*Depends: \(linux-image-[0-9]\)/\1/p')
+# From Linux 7 on it is in three packages, on which the one with its name depends.
+parts=$(apt-cache depends "$kernel" | sed -n 's/.*Depends: \(linux-\(base\|binary\|modules\)-[0-9].*\)/\1/p')
+apt-get download -q "$kernel" $parts kmod libkmod2 busybox-static cpio
 for deb in kmod_* libkmod2_*; do # the kernel loads the modules of nftables by /sbin/modprobe
     dpkg-deb -x "$deb" /
 done
@@ -18,7 +20,7 @@ done
 cd /tmp/only-now
 version=$(ls usr/lib/modules)
 mkdir -p /usr/lib/modules initrd/bin initrd/modules initrd/dev initrd/proc initrd/new initrd/layers
-cp "boot/vmlinuz-$version" /boot/vmlinuz
+cp "$(find . -name 'vmlinuz*' -type f)" /boot/vmlinuz
 cp -a "usr/lib/modules/$version" /usr/lib/modules/
 depmod "$version"
 busybox=$(find . -path '*bin/busybox')
@@ -96,7 +98,7 @@ ExecStart=/usr/lib/bed/play
 Environment=HOME=/root LANG=C.UTF-8
 StandardOutput=tty
 StandardError=tty
-TTYPath=/dev/ttyS0
+TTYPath=/dev/console
 UNIT
 ln -s ../bed.service /usr/lib/systemd/system/multi-user.target.wants/
 rm -rf /tmp/deb /tmp/only-now /var/lib/apt/lists/* /etc/resolv.conf
