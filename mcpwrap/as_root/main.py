@@ -1,8 +1,8 @@
 """Program `mcpwrap-root`: the verbs of `mcpwrap` that need root.
 
 They are `apply`, `accept`, `secret`, `worker`, `next`, `passwd`, `policy-default`,
-`policy-accept`, `panic` and `resume`. The operator's command executes it as root. It reads root's
-files, acts, and exits.
+`policy-accept`, `purge`, `panic` and `resume`. The operator's command executes it as root. It reads
+root's files, acts, and exits.
 """
 
 import os
@@ -15,6 +15,7 @@ from mcpwrap.as_root import (
     default_policy,
     next_version,
     panic,
+    purge,
 )
 from mcpwrap.as_root.apply import accept, apply, worker_listener
 from mcpwrap.as_root.lock import only_one
@@ -55,8 +56,10 @@ def _run(argv: list[str]) -> int:
         case ["policy-accept", before]:
             return _accept_rule(before)
         case _:
-            # Before the lock: a person who types a value takes time.
+            # Before the lock: a person who types a value or an answer takes time.
             given = command.value_from(command.read_all()) if _reads_input(argv) else ""
+            if argv == ["purge"]:
+                purge.confirm()
             with only_one():
                 return _do_as_asked(argv, given)
 
@@ -139,6 +142,8 @@ def _do_as_asked(argv: list[str], given: str) -> int:
             apply.apply(RetirementPolicy.KEEP)
         case ["apply", "--purge"]:
             apply.apply(RetirementPolicy.PURGE)
+        case ["purge"] | ["purge", "--yes"]:
+            purge.purge()
         case ["secret", *rest]:
             return _secret(rest, given)
         case ["worker", *rest]:

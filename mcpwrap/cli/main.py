@@ -16,7 +16,7 @@ from mcpwrap.cli.common.version import version_text
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.operate import worker as worker_command
 from mcpwrap.cli.policy import command as policy_command
-from mcpwrap.cli.setup import accept, apply, check, login, plan, schema, secret
+from mcpwrap.cli.setup import accept, apply, check, login, plan, purge, schema, secret
 from mcpwrap.cli.setup.init import command as init_command
 from mcpwrap.cli.tools import command as tools_command
 from mcpwrap.errors import EXIT_FAILED, EXIT_INTERRUPTED, NO_ROOM, McpwrapError, file_error
@@ -100,6 +100,7 @@ for command in (
     units.stop,
     worker_command.command,
     score.command,
+    purge.command,
 ):
     cli.add_command(command)
 
