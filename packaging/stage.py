@@ -4,7 +4,8 @@
 Called by debian/rules; `packaging/stage.py DESTDIR SITE`, where SITE is a folder of unpacked
 libraries for /usr/lib/mcpwrap/site. They may be another Python's: those with which this program
 makes the schemas and the completions are on PYTHONPATH. `--python 3.13` is the Python that they are
-for, else the one that runs this; `--interpreter` is the path of the Python that runs the programs.
+for, else the one that runs this; `--interpreter` is the path of the Python that runs the programs;
+`--zsh-folder` is the distribution's folder of zsh's functions.
 
 MCPWRAP_COMMIT and MCPWRAP_PACKAGE, such as `deb 0.2.0+deb13`, are for `mcpwrap --version`.
 """
@@ -187,7 +188,9 @@ def put_completions(destdir: Path, zsh_folder: str) -> None:
         put(text, destdir / SHARE / name, 0o644)
 
 
-def main(destdir: Path, site: Path, version: tuple[int, int], interpreter: str) -> None:
+def main(
+    destdir: Path, site: Path, version: tuple[int, int], interpreter: str, zsh_folder: str
+) -> None:
     """Stage all files."""
     put_launchers(destdir, version, interpreter)
     put_build(destdir)
@@ -195,7 +198,7 @@ def main(destdir: Path, site: Path, version: tuple[int, int], interpreter: str) 
         put((TOP / source).read_text(), destdir / target, mode)
     put_units(destdir)
     put_schemas(destdir)
-    put_completions(destdir, "vendor-completions")
+    put_completions(destdir, zsh_folder)
     for policy in sorted((TOP / "examples/policies").iterdir()):
         put(policy.read_text(), destdir / EXAMPLES / "policies" / policy.name, 0o644)
     for source in sorted((TOP / "mcpwrap").rglob("*")):
@@ -214,5 +217,6 @@ if __name__ == "__main__":
     running = dotted(sys.version_info[:2])
     parser.add_argument("--python", type=version_of, default=running, metavar="X.Y")
     parser.add_argument("--interpreter", default="/usr/bin/python3", metavar="PATH")
+    parser.add_argument("--zsh-folder", default="vendor-completions", metavar="NAME")
     given = parser.parse_args()
-    main(given.destdir, given.site, given.python, given.interpreter)
+    main(given.destdir, given.site, given.python, given.interpreter, given.zsh_folder)

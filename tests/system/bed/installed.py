@@ -10,6 +10,7 @@ from tests.system.bed import package, roots
 from tests.system.bed.machine import GUEST_AT, Machine
 from tests.system.bed.nspawn import Container, Profile, has_limits
 
+FEDORA = package.Target("fc43", package.native_arch())
 MACHINES = roots.CACHE / "machines"
 
 
@@ -118,6 +119,20 @@ def databases_machine(suite: str) -> Machine:
 def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian without mcpwrap, on which an ordinary user can `pip install` it."""
     return _boot(suite, roots.ensure(roots.trial_root(suite)).lower_dirs(), profile)
+
+
+def rpm_machine() -> Machine:
+    """Boot Debian testing with rpm, and the .rpm for Fedora with two release numbers in /root.
+
+    Its Python is that of this Fedora. rpm has installed a package with the names that it requires.
+    """
+    lower = roots.ensure(roots.rpm_root(roots.TESTING)).lower_dirs()
+    machine = _boot(roots.TESTING, lower, Profile.BPF)
+    for release in (1, 2):
+        built = package.build_for(FEDORA, release=release)
+        shutil.copy2(built, machine.path(f"/root/mcpwrap-{release}.rpm"))
+    machine.as_root("rpm -i /opt/rpm/distribution.rpm")
+    return machine
 
 
 def _boot(suite: str, lower: list[Path], profile: Profile, taken: Sequence[str] = ()) -> Machine:

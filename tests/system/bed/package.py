@@ -28,11 +28,13 @@ from tests.system.bed import roots
 TOP = Path(__file__).resolve().parents[3]
 DIST = TOP / "dist"
 CHANGELOG = TOP / "packaging/debian/changelog"
+LICENSE = TOP / "LICENSE"
 SOURCES = ("mcpwrap", "units", "nftables", "squid", "packaging", "docs", "examples")
 KEPT_S = 24 * 3600
 RELEASES = TOP / "packaging/releases.toml"
 TARGETS = TOP / "packaging/targets.toml"
 WHEELS = TOP / "packaging/wheels.py"
+PINS, RPM_PINS = TOP / "packaging/site.txt", TOP / "packaging/rpm/site.txt"
 # Packages are built on this release, for the others too.
 BUILT_ON, BUILT_ON_PYTHON = "trixie", "3.13"
 _TARGET = {"bookworm": "deb12", "trixie": "deb13", roots.TESTING: "deb14"}
@@ -85,10 +87,11 @@ def build(suite: str) -> Path:
     return build_for(Target(_TARGET[suite], native_arch()))
 
 
-def build_for(target: Target) -> Path:
-    """Return the package of the present tree for a target."""
+def build_for(target: Target, *, release: int = 1) -> Path:
+    """Return the package of the present tree for a target. An .rpm has a release number too."""
     series = f"package-{target.name}-{target.arch}"
-    return _kept(roots.CACHE / f"{series}-{_tree_hash()}", series, partial(build_anew, target))
+    kept = roots.CACHE / f"{series}-{release}-{_tree_hash()}"
+    return _kept(kept, series, partial(build_anew, target, release=release))
 
 
 def build_release(version: str, suite: str) -> Path:
@@ -143,7 +146,8 @@ def _tree_hash() -> str:
 
 def _source_files() -> list[Path]:
     found = (path for folder in SOURCES for path in (TOP / folder).rglob("*"))
-    return sorted(p for p in found if p.is_file() and "__pycache__" not in p.parts)
+    files = (p for p in found if p.is_file() and "__pycache__" not in p.parts)
+    return sorted([LICENSE, *files])
 
 
 def _copy_tree(target: Path) -> None:
@@ -188,17 +192,18 @@ def wheels(target: Target) -> Path:
     Raises:
         RuntimeError: one is missing, or is not the pinned file.
     """
-    return _fetched(target.row["python"], target.arch)
+    return _fetched(target.row["python"], target.arch, target.row["format"])
 
 
-def _fetched(python: str, arch: str) -> Path:
-    digest = hashlib.sha256(WHEELS.read_bytes() + WHEELS.with_name("site.txt").read_bytes())
-    series = f"wheels-{python}-{arch}"
+def _fetched(python: str, arch: str, package_format: str = "deb") -> Path:
+    pins = [PINS, *([RPM_PINS] if package_format == "rpm" else [])]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (WHEELS, *pins)))
+    series = f"wheels-{package_format}-{python}-{arch}"
     kept = roots.CACHE / f"{series}-{digest.hexdigest()[:12]}"
     with roots.locked(series):
         if not kept.is_dir():
             new = Path(tempfile.mkdtemp(prefix=f"{series}.", dir=roots.CACHE))
-            argv = [sys.executable, str(WHEELS), "fetch", python, arch, str(new)]
+            argv = [sys.executable, str(WHEELS), "fetch", python, arch, str(new), *map(str, pins)]
             done = subprocess.run(argv, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"no wheels for Python {python}, {arch}:\n{done.stderr[-4000:]}")
@@ -206,14 +211,18 @@ def _fetched(python: str, arch: str) -> Path:
     return kept
 
 
-def build_anew(target: Target, *, folder: str = "build", clock: str = "", epoch: str = "") -> Path:
+def build_anew(
+    target: Target, *, folder: str = "build", clock: str = "", epoch: str = "", release: int = 1
+) -> Path:
     """Build the package of the present tree for a target; return a new folder with it and a log.
 
     It is built in `folder` of the build root, at the time that `clock` tells (faketime(1)), with
     `epoch` for SOURCE_DATE_EPOCH.
     """
     commit = _commit_of_tree()
-    return _build(target, _copy_tree, commit, folder=folder, clock=clock, epoch=epoch)
+    return _build(
+        target, _copy_tree, commit, folder=folder, clock=clock, epoch=epoch, release=release
+    )
 
 
 def _build(
@@ -224,6 +233,7 @@ def _build(
     folder: str = "build",
     clock: str = "",
     epoch: str = "",
+    release: int = 1,
 ) -> Path:
     python = target.row["python"]
     found = {"wheels": wheels(target), "native": _fetched(BUILT_ON_PYTHON, native_arch())}
@@ -233,9 +243,11 @@ def _build(
         for name, folder_of_wheels in found.items():
             shutil.copytree(folder_of_wheels, build / name)
 
-    argv = ["env", f"MCPWRAP_COMMIT={commit}", *([f"SOURCE_DATE_EPOCH={epoch}"] if epoch else [])]
+    argv = ["env", f"MCPWRAP_COMMIT={commit}", f"RELEASE={release}"]
+    argv += [f"SOURCE_DATE_EPOCH={epoch}"] if epoch else []
     argv += ["faketime", clock] if clock else []
     argv += ["sh", "-es", target.name, python, target.arch, f"/{folder}"]
+    argv += [target.row.get("requires", "")]
     script = f"packaging/build_{target.row['format']}.sh"
     what = f"{target.name}, {target.arch}"
     layer = roots.build_root(BUILT_ON)

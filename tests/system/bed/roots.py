@@ -168,6 +168,11 @@ def repository_root(suite: str) -> Layer:
     return Layer(suite, "repository", Layer(suite, "base"))
 
 
+def rpm_root(suite: str) -> Layer:
+    """Return a run root with rpm, and a package that provides the names of Fedora's packages."""
+    return Layer(suite, "rpm", run_root(suite))
+
+
 def ensure(layer: Layer) -> Layer:
     """Build `layer` and its parents if they are missing; concurrent processes share one build."""
     if layer.parent:

@@ -10,6 +10,7 @@ from pathlib import Path
 SKIPPED = (
     *("/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/home", "/etc/.pwd.lock"),
     *("/var/log", "/var/cache", "/var/tmp", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd"),
+    "/var/lib/rpm",
 )
 UNITS = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "mcpwrap*"]
 RULES = ["nft", "list", "ruleset"]
