@@ -266,7 +266,7 @@ def _build_formerly(suite: str, put_source: Callable[[Path], None]) -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a build: a folder of the root, what fills it, and the script in `mcpwrap/` there."""
+    """Source of a build: folder of the root, what fills it, and the script in `mcpwrap/` there."""
 
     folder: str
     fill: Callable[[Path], None]
