@@ -108,8 +108,8 @@ def files() -> dict[str, tuple[str, str]]:
         if "version: 1" in text or "[mcp_servers" in text
     }
     found = {where: one for where, one in found.items() if not codes(*one)}
-    for path in sorted([*TOP.glob("examples/**/*.*"), *TOP.glob("packaging/**/*.toml")]):
-        if ".cases" not in path.name and path.name != "releases.toml":
+    for path in sorted(TOP.glob("examples/**/*.*")):
+        if ".cases" not in path.name:
             kind = "config" if path.suffix == ".toml" else "policy"
             found[path.name] = (kind, path.read_text())
     return found
