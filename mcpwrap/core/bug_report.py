@@ -54,8 +54,13 @@ _OF_MACHINE = frozenset({
     "kernel", "packet rules", "root's files", "approvals", "approvals by agents' accounts",
     "policy", "Squid", "accounts", "worker", "worker: python", "worker: TLS", "run slots",
     "approval forms", "the machine", "configuration",
+    # What `apply` needs of the machine: machine/prerequisites/mechanisms.py.
+    "systemd", "version of systemd", "seccomp", "Landlock", "packet rules (nftables)",
+    "namespaces of units", "ID-mapped mounts, for `workspace`", "cgroup controllers",
 })  # fmt: skip
-_STARTS = ("approvals of calls of", "approvals by", "approval forms")
+_STARTS = (
+    "approvals of calls of", "approvals by", "approval forms", "packet rules of others",
+)  # fmt: skip
 _OF_SERVER = (
     "policy", "program", "egress", "runs", "a session of", "members", "read sealed secrets",
     "read", "reach an address past Squid", "reach a host that is not listed",

@@ -24,15 +24,15 @@ def test_debians_firewall_comes_and_goes_beside_a_session(
     machine: Machine, internet: Internet
 ) -> None:
     """Its file begins with `flush ruleset`: our rules are back within a second, each time."""
-    pids = main_pids(machine)
     with machine.session("probe") as session:
         assert has_egress(session)
+        pids = main_pids(machine)
         with trying_past_squid(session):
             for step in STEPS:
                 change(machine, f"systemctl {step} nftables")
         assert has_egress(session)
+        assert main_pids(machine) == pids
     expect_ours_alone(internet)
-    assert main_pids(machine) == pids
 
 
 # The company's own table, as a file of nftables.service has it.

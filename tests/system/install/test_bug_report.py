@@ -33,7 +33,7 @@ SECRETS = [SEALED, LITERAL, ARGUMENT, PRINTED, LOGGED, PASSWORD, IN_URL, IN_WEBH
 # Names and places by which the machine or its owner can be recognized.
 NAMES = [
     "ledger", "vaulted", "alice", "acme", "hooks.good.test", "api.good.test", "LEDGER_TOKEN",
-    "/home/", "/srv/acme", "10.1.2.3", "mcpwrap-leak", "pelikan",
+    "/home/", "/home/alice/acme", "10.1.2.3", "mcpwrap-leak", "pelikan",
 ]  # fmt: skip
 CONFIG = f"""
 [approvals]
@@ -47,7 +47,7 @@ env = {{ LEDGER_TOKEN = "${{LEDGER_TOKEN}}", PLAIN = "{LITERAL}" }}
 agents = ["alice"]
 egress = ["api.good.test", "hooks.good.test:8443"]
 direct = ["10.1.2.3:5432"]
-workspace = ["/srv/acme:rw"]
+workspace = ["/home/alice/acme:rw"]
 state = true
 
 [mcp_servers.vaulted]
@@ -75,7 +75,7 @@ def with_secrets(suite: str) -> Iterator[Machine]:
     """Boot a machine with secrets in all places that have them, and lines about some of them."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
-        machine.as_root("hostname acme; install -d -o alice /srv/acme")
+        machine.as_root("hostname acme; install -d -o alice /home/alice/acme")
         machine.configure(CONFIG)
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
         machine.apply()
@@ -123,7 +123,7 @@ def test_a_report_has_facts_and_no_secret_and_no_name(logged: Machine) -> None:
     print(told)
     assert leaks(told) == []
     assert [name for name in NAMES if name in told] == []
-    assert "uid" not in told.lower()
+    assert not re.search(r"\buid\b", told.lower())
 
     # The facts, or the search would find nothing in an empty file either.
     facts = dict(re.findall(r"^- ([A-Za-z' ]+): (.*)$", told, re.MULTILINE))
@@ -131,7 +131,7 @@ def test_a_report_has_facts_and_no_secret_and_no_name(logged: Machine) -> None:
     assert re.fullmatch(r"deb [0-9].*\+deb12", facts["package"])
     assert re.fullmatch(r"[0-9a-f]{8}(-modified)?", facts["commit"])
     for name in ("Python", "distribution", "kernel", "systemd", "nft", "Squid", "cgroup"):
-        assert re.match(r"v?[0-9]|debian 12", facts[name]), (name, facts[name])
+        assert re.match(r"v?[0-9]|debian 12|hybrid", facts[name]), (name, facts[name])
     assert (facts["Squid with OpenSSL"], facts["Squid's certificate helper"]) == ("yes", "there")
     lines = told.splitlines()
     assert (

@@ -68,8 +68,10 @@ def test_a_package_has_the_files_of_all_for_its_python_and_architecture(
     assert not [path for path in differing if not MADE_ANEW.search(path)], differing
 
 
-# What names the version, or the files of a wheel.
-MADE_ANEW = re.compile(r"\.dist-info/|/doc/mcpwrap/|/man/")
+# What names the version, the package, its Python, or the files of a wheel.
+MADE_ANEW = re.compile(
+    r"\.dist-info/|/doc/mcpwrap/|/man/|/build\.json$|^usr/bin/mcpwrap$|^usr/libexec/mcpwrap/"
+)
 
 
 def plain(files: dict[str, bytes]) -> dict[str, bytes]:

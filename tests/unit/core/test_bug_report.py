@@ -23,6 +23,7 @@ from mcpwrap.config.model import (
 from mcpwrap.core import bug_report
 from mcpwrap.core.bug_report import HIDDEN, JournalEntry, Vocabulary
 from mcpwrap.core.doctor import Check, failed, good
+from mcpwrap.machine.prerequisites.mechanisms import MECHANISMS, Mechanism
 
 SECRET = "hunter2-S3CRET"
 LIB = "/usr/lib/mcpwrap/mcpwrap"
@@ -87,6 +88,11 @@ def test_units_have_labels_for_servers(unit: str, shown: str) -> None:
 )
 def test_titles_are_those_of_mcpwrap(what: str, title: str) -> None:
     assert WORDS.title(what) == title
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.code)
+def test_what_apply_needs_of_the_machine_is_named(mechanism: Mechanism) -> None:
+    assert WORDS.title(mechanism.name) == mechanism.name
 
 
 def test_a_check_is_its_state_its_title_and_the_names_of_errors() -> None:
