@@ -95,7 +95,9 @@ def logged(machine: Machine) -> Iterator[Machine]:
     machine.as_root(f"systemd-run --quiet --wait --unit=mcpwrap-leak sh -c '{echo}'")
     drop_in = "/run/systemd/system/mcpwrap@ledger.service.d/leak.conf"
     machine.as_root(f"mkdir -p {drop_in.rpartition('/')[0]}")
-    machine.write(drop_in, f"[Service]\nExecStartPre=+/bin/sh -c '{echo}'\n")
+    # A server's lines have no priority of their own; those of root's programs at its start have.
+    lines = f"SyslogLevelPrefix=yes\nExecStartPre=+/bin/sh -c '{echo}'\n"
+    machine.write(drop_in, f"[Service]\n{lines}")
     machine.as_root("systemctl daemon-reload; systemctl stop mcpwrap@ledger.service")
     yield machine
     machine.as_root(f"rm {drop_in}; systemctl daemon-reload")
