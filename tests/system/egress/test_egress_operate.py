@@ -100,7 +100,7 @@ def test_apply_refuses_an_allowlist_where_there_is_no_squid(machine: Machine) ->
     machine.configure(CONFIG.replace('egress = ["api.good.test"]', 'egress = ["other.test"]'))
     said = machine.as_root("mcpwrap apply", status=2).err
     assert "needs /usr/sbin/squid, which does not exist; nothing was changed" in said
-    assert "`apt install squid-openssl`" in said
+    assert "`sudo apt install squid-openssl`" in said
     machine.as_root("mv /usr/sbin/squid.away /usr/sbin/squid")
     machine.configure(CONFIG)
     assert machine.apply() == "nothing to do\n"
