@@ -10,8 +10,10 @@ from tests.shared import pace
 from tests.system.bed import package, roots
 from tests.system.bed.machine import ENV
 
-# A network of its own: the scripts change packet rules and routes.
-ENTER = ("unshare", "--mount", "--net", "--pid", "--fork", "--propagation=private")
+# A network of its own: the scripts change packet rules and routes. With a PID 1 of its own it is a
+# container; without one it is a chroot(2) in the machine whose PID 1 it sees.
+ENTER = ("unshare", "--mount", "--net", "--propagation=private")
+CONTAINER = ("--pid", "--fork")
 MOUNT = """
 mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
@@ -37,10 +39,10 @@ def unbooted(suite: str, folder: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def run(root: Path, script: str) -> str:
+def run(root: Path, script: str, kind: tuple[str, ...] = CONTAINER) -> str:
     """Run a shell script inside, to its first command that fails; return all output."""
     done = subprocess.run(
-        [*ENTER, "sh", "-ec", MOUNT, str(root)],
+        [*ENTER, *kind, "sh", "-ec", MOUNT, str(root)],
         input=f"exec 2>&1\n{script}",
         capture_output=True,
         text=True,

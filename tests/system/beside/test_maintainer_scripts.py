@@ -88,6 +88,31 @@ def test_dpkg_ends_well_where_nothing_runs(suite: str, tmp_path: Path, case: str
     assert said[-len(NOTHING) :] == NOTHING
 
 
+PURGED = f"""
+ip link set lo up
+dpkg -i /root/mcpwrap.deb
+nft -f /usr/lib/mcpwrap/nftables/mcpwrap.nft
+ip route replace local 127.77.0.5 dev lo src 127.77.0.5 table local
+dpkg --purge mcpwrap
+{LEFT}
+"""
+
+
+@only_in_test_all("the other kind of root is in make test")
+@pytest.mark.parametrize(
+    ("kind", "rules"), [((), "rules: table inet mcpwrap"), (chroots.CONTAINER, "rules: ")]
+)
+def test_purged_in_a_chroot_the_rules_of_the_machine_around_it_stay(
+    suite: str, tmp_path: Path, kind: tuple[str, ...], rules: str
+) -> None:
+    """Its servers may be running. The twin: a container without systemd has rules of its own."""
+    with chroots.unbooted(suite, tmp_path) as root:
+        left = chroots.run(root, PURGED, kind).splitlines()[-len(NOTHING) :]
+    assert left[0] == rules
+    assert ("127.77.0.5" in left[1]) == (kind == ())
+    assert left[-1] == "accounts: 0"
+
+
 @only_in_test_all("on a machine that runs; the chroot above is in make test")
 def test_an_installation_that_can_start_nothing_leaves_nothing(
     boot: Callable[..., Machine],
