@@ -6,18 +6,12 @@ cd "$4/mcpwrap"
 cp -r packaging/debian debian
 export TARGET="$1" MCPWRAP_PYTHON="$2" PYTHONDONTWRITEBYTECODE=1
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog -S Timestamp)}"
-# Each the exact file that was reviewed; `pip` runs nothing that is in it.
-libraries() {
-    python3 -m pip install -q --root-user-action=ignore --no-index --no-compile --no-deps --require-hashes \
-        --only-binary=:all: --implementation cp --python-version "$1" $(python3 packaging/wheels.py platforms "$2") \
-        --find-links "$3" --target "$4" -r packaging/site.txt
-}
-native=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+. packaging/libraries.sh
 libraries "$2" "$3" "$4/wheels" site
-if [ "$2 $3" = "$native $(dpkg --print-architecture)" ]; then
+if [ "$2 $3" = "$native $native_arch" ]; then
     ln -s mcpwrap/site "$4/native-site"
 else
-    libraries "$native" "$(dpkg --print-architecture)" "$4/native" "$4/native-site"
+    libraries "$native" "$native_arch" "$4/native" "$4/native-site"
 fi
 version=$(dpkg-parsechangelog -S Version)
 sed -i "1s/($version)/($version+$1)/" debian/changelog

@@ -6,16 +6,11 @@ cd "$4/mcpwrap"
 export PYTHONDONTWRITEBYTECODE=1
 changelog="-l packaging/debian/changelog"
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog $changelog -S Timestamp)}"
-libraries() {
-    python3 -m pip install -q --root-user-action=ignore --no-index --no-compile --no-deps --require-hashes \
-        --only-binary=:all: --implementation cp --python-version "$1" $(python3 packaging/wheels.py platforms "$2") \
-        --find-links "$3" --target "$4" -r packaging/site.txt ${5:+-r "$5"}
-}
+. packaging/libraries.sh
 libraries "$2" "$3" "$4/wheels" site packaging/rpm/site.txt
 # Published as source alone, and pure Python: as Debian has it.
 cp -r /usr/lib/python3/dist-packages/sdnotify site
-native=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-libraries "$native" "$(dpkg --print-architecture)" "$4/native" "$4/native-site"
+libraries "$native" "$native_arch" "$4/native" "$4/native-site"
 machine=$(case "$3" in amd64) echo x86_64 ;; arm64) echo aarch64 ;; esac)
 PYTHONPATH=$4/native-site rpmbuild -bb --target "$machine" --define "_topdir $4/rpm" --define "tree $PWD" \
     --define "mcpwrap_version $(dpkg-parsechangelog $changelog -S Version)" --define "mcpwrap_release $RELEASE" \
