@@ -77,9 +77,16 @@ def epoch() -> int:
     return int(parsedate_to_datetime(stated.partition(">  ")[2]).timestamp())
 
 
-def targets() -> list[Target]:
-    """Return all targets, of both architectures."""
-    return [Target(name, arch) for name in tomli.loads(TARGETS.read_text()) for arch in MACHINES]
+def targets(*names: str) -> list[Target]:
+    """Return the targets with these names, or all, of both architectures.
+
+    Raises:
+        RuntimeError: a name is not in targets.toml.
+    """
+    known = list(tomli.loads(TARGETS.read_text()))
+    if unknown := set(names) - {*known}:
+        raise RuntimeError(f"no target {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return [Target(name, arch) for name in names or known for arch in MACHINES]
 
 
 def build(suite: str) -> Path:

@@ -26,10 +26,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("target", nargs="*", help="as in packaging/targets.toml; default: all")
     options = parser.parse_args(argv)
     roots.need_root("make packages")
-    wanted = [
-        each for each in package.targets() if each.name in options.target or not options.target
-    ]
     try:
+        wanted = package.targets(*options.target)
         write(options.dist, wanted, options.key)
     except (RuntimeError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)

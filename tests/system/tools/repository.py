@@ -44,10 +44,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("target", nargs="*", help="as in packaging/targets.toml; default: all")
     options = parser.parse_args(argv)
     roots.need_root("make repository")
-    wanted = [
-        each for each in package.targets() if each.name in options.target or not options.target
-    ]
     try:
+        wanted = package.targets(*options.target)
         write(options.to, wanted, options.key, options.url.rstrip("/"))
     except (RuntimeError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)

@@ -12,6 +12,8 @@ import pytest
 import tomli
 from packaging.specifiers import SpecifierSet
 
+from tests.system.bed import package
+
 TOP = Path(__file__).resolve().parents[3]
 STAGE = runpy.run_path(str(TOP / "packaging/stage.py"), run_name="stage")
 THIS = sys.version_info[:2]
@@ -65,6 +67,12 @@ def test_pip_and_the_packages_support_the_same_versions() -> None:
     classifiers = project["classifiers"]
     named = [text.rpartition(" ")[2] for text in classifiers if " :: 3." in text]
     assert named == supported
+
+
+def test_a_target_that_is_not_known_is_named() -> None:
+    assert {each.name for each in package.targets("deb13", "el10")} == {"deb13", "el10"}
+    with pytest.raises(RuntimeError, match="no target deb99; there are deb12, "):
+        package.targets("deb13", "deb99")
 
 
 def test_package_and_commit_are_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
