@@ -58,9 +58,9 @@ def verdicts(machine: Machine, session: Session) -> dict[str, Any]:
 @pytest.mark.parametrize("name", STEPS)
 def test_it_changes_no_verdict(machine: Machine, internet: Internet, name: str) -> None:
     accounts = set(machine.look("getent passwd; getent group").splitlines())
-    pids = main_pids(machine)
     with machine.session("probe") as session:
         before = verdicts(machine, session)
+        pids = main_pids(machine)
         assert before == {
             "egress": True, "past Squid": [], "as another": [], "root as the server": [],
         }  # fmt: skip
@@ -74,8 +74,8 @@ def test_it_changes_no_verdict(machine: Machine, internet: Internet, name: str) 
                 assert all(f"table {table}\n" in tables for table in TABLES[name])
                 assert [each["state"] for each in foreign_checks(machine).values()] == ["good"]
                 expect_apart(machine, accounts)
+        assert main_pids(machine) == pids
     expect_ours_alone(internet)
-    assert main_pids(machine) == pids
 
 
 def expect_apart(machine: Machine, before: set[str]) -> None:

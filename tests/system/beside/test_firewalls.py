@@ -44,14 +44,15 @@ STEPS = {
         "ufw reload",
         "ufw default deny incoming",
         "systemctl restart ufw",
-        "ufw --force reset",
+        "rm -f /etc/ufw/*.rules.*_*; ufw --force reset",
         "ufw --force enable",
         "ufw disable",
     ),
 }
 OFF = {
     "firewalld": "systemctl disable -q --now firewalld; rm -f /etc/firewalld/direct.xml",
-    "ufw": "ufw disable; ufw --force reset",
+    # It keeps the rules, with the second in the file's name, and refuses when there is such a file.
+    "ufw": "ufw disable; rm -f /etc/ufw/*.rules.*_*; ufw --force reset",
 }
 SQUID_IS_REACHED = "reached([[own(), 3128]], 1) != []"
 
@@ -75,17 +76,17 @@ def test_a_firewall_comes_and_goes_beside_a_session(
 ) -> None:
     install(machine, name)
     internet.forget()
-    pids = main_pids(machine)
     with machine.session("probe") as session:
         assert has_egress(session)
+        pids = main_pids(machine)
         with trying_past_squid(session):
             for step in STEPS[name]:
                 change(machine, step)
                 # The session's call is answered each time; panic drops all packets, also on lo.
                 assert play(session, SQUID_IS_REACHED) is (step != PANIC), step
                 assert step == PANIC or has_egress(session), step
+        assert main_pids(machine) == pids
     expect_ours_alone(internet)
-    assert main_pids(machine) == pids
     switch_off(machine, name)
 
 

@@ -28,9 +28,9 @@ def outdated(machine: Machine) -> set[str]:
 
 def test_needrestart_leaves_open_sessions_alone(machine: Machine) -> None:
     installed.add_neighbour(machine, "needrestart")
-    pids = main_pids(machine)
     with machine.session("probe") as session:
         assert has_egress(session)
+        pids = main_pids(machine)
         machine.as_root(UPDATE)
         assert outdated(machine) == HELD
         deferred = machine.as_root(UNATTENDED).out.partition("being deferred:")[2]

@@ -4,6 +4,7 @@ import errno
 import queue
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -30,7 +31,8 @@ def time_until_back(command: str, list_rules: str, before: str, within_s: float)
                     raise
             changed_at.put(time.monotonic())
 
-    subprocess.run(["sh", "-c", command], check=True, timeout=within_s)
+    # The output of this program is what it returns.
+    subprocess.run(["sh", "-c", command], stdout=sys.stderr, check=True, timeout=within_s)
     began_s = last_s = time.monotonic()
     threading.Thread(target=read, daemon=True).start()
     try:

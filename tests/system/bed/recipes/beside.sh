@@ -14,7 +14,7 @@ download() {
 # `firewall-cmd --direct` needs iptables, which only is recommended.
 download firewalld firewalld iptables
 download ufw ufw
-download docker docker.io
+download docker docker.io docker-cli
 # Its networks, which have the packet rules, without QEMU.
 download libvirt libvirt-daemon-config-network libvirt-clients
 download needrestart needrestart
