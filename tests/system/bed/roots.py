@@ -164,12 +164,12 @@ def build_root(suite: str) -> Layer:
 
 
 def repository_root(suite: str) -> Layer:
-    """Return a base root with the programs that write lists of packages, and with dnf."""
+    """Return a base root with the programs that write lists of packages."""
     return Layer(suite, "repository", Layer(suite, "base"))
 
 
 def rpm_root(suite: str) -> Layer:
-    """Return a run root with rpm, and a package that provides the names of Fedora's packages."""
+    """Return a run root with rpm, dnf, and a package that provides the names of Fedora's packages."""
     return Layer(suite, "rpm", run_root(suite))
 
 

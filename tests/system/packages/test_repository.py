@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
-from tests.system.bed import package
+from tests.system.bed import installed, package
 from tests.system.bed.machine import Machine
 from tests.system.packages import built
 from tests.system.support.tiers import on_release, only_in_test_all
@@ -23,6 +23,8 @@ SCHEMAS = files("cyclonedx.schema") / "_res"
 NAME = r"^([a-z0-9.-]+)(?:\[[a-z,]+\])?"
 PIN = re.compile(NAME + r"==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
 SERVED_AT = "file:///srv/repository"
+DNF = "dnf5 -y install mcpwrap"
+RPM = "/srv/repository/dnf/fc43/x86_64/*.rpm"
 
 
 @pytest.fixture
@@ -120,12 +122,8 @@ def test_apt_installs_from_the_repository_what_its_key_has_signed(
     lists = "/srv/repository/apt/dists/trixie/main/binary-amd64"
     # A list that was changed after it was signed is refused; the twin is the one that was signed.
     machine.as_root(f"cp {lists}/Packages /root/; echo >> {lists}/Packages; rm {lists}/Packages.gz")
-    assert (
-        "mcpwrap"
-        not in machine.as_root("apt-get update; apt-cache policy mcpwrap").out.partition("Version")[
-            2
-        ]
-    )
+    known = machine.as_root("apt-get update; apt-cache policy mcpwrap").out
+    assert "mcpwrap" not in known.partition("Version")[2]
     signed = machine.as_root(f"cp /root/Packages {lists}/Packages; apt-get update")
     assert "have been ignored" not in signed.err
     machine.as_root("apt-get install -y --no-install-recommends mcpwrap")
@@ -138,3 +136,24 @@ def test_apt_installs_from_the_repository_what_its_key_has_signed(
     # Without its key nothing is taken.
     machine.as_root("rm /etc/apt/keyrings/mcpwrap.asc")
     assert "They have been ignored" in machine.as_root("apt-get update").err
+
+
+@only_in_test_all("needs Debian testing; that of apt is its neighbour")
+@pytest.mark.timeout(1800)  # with the roots and the packages
+def test_dnf_installs_from_the_repository_what_its_key_has_signed(key: str, tmp_path: Path) -> None:
+    repository.write(tmp_path / "repository", [installed.FEDORA], key, SERVED_AT)
+    with installed.rpm_machine() as machine:
+        shutil.copytree(tmp_path / "repository", machine.path("/srv/repository"))
+        machine.as_root(
+            "chmod -R go=rX /srv; mkdir -p /etc/yum.repos.d;"
+            "cp /srv/repository/fc43.repo /etc/yum.repos.d/mcpwrap.repo"
+        )
+        index = "/srv/repository/dnf/fc43/x86_64/repodata/repomd.xml"
+        # A list that was changed after it was signed is refused; so is a package.
+        machine.as_root(f"cp {index} /root/; echo >> {index}")
+        machine.as_root(DNF, status=1)
+        machine.as_root(f"cp /root/repomd.xml {index}; cp {RPM} /root/kept.rpm; echo >> {RPM}")
+        machine.as_root(DNF, status=1)
+        assert "not installed" in machine.as_root("rpm -q mcpwrap", status=1).out
+        machine.as_root(f"cp /root/kept.rpm {RPM}; {DNF}")  # the twin
+        assert machine.look("rpm -q mcpwrap").startswith(f"mcpwrap-{package.version()}-1.")

@@ -1,9 +1,9 @@
-# On a build root or a run root: rpm and rpmlint as Debian has them, and one package that stands for the parts of an rpm
+# On a run root: rpm, rpmlint and dnf as Debian has them, and one package that stands for the parts of an rpm
 # distribution that Debian has as packages of its own.
 set -eu
 ln -sf /run/resolv.conf /etc/resolv.conf
 apt-get update -q
-apt-get install -qy --no-install-recommends rpm rpmlint
+apt-get install -qy --no-install-recommends rpm rpmlint dnf5
 rm -f /etc/resolv.conf
 apt-get clean
 # What these libraries provide is what rpm says of them: a package that needs a newer C library is refused.
