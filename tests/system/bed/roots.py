@@ -169,7 +169,7 @@ def repository_root(suite: str) -> Layer:
 
 
 def rpm_root(suite: str) -> Layer:
-    """Return a run root with rpm, dnf, and a package that provides the names of Fedora's packages."""
+    """Return a run root with rpm and dnf, and a package that provides names of those of Fedora."""
     return Layer(suite, "rpm", run_root(suite))
 
 
