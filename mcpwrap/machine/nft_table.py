@@ -9,6 +9,8 @@ from mcpwrap.plan.egress.nft_elements import SETS, Elements
 
 NFT = "/usr/sbin/nft"
 _TABLE = re.compile(r"^table inet mcpwrap \{$.*?^\}$", re.MULTILINE | re.DOTALL)
+# nft(8) 1.1.7 lists the number of a set's elements, which refused packets change, with -t too.
+_COUNT = re.compile(r"[ \t]*# count [0-9]+$", re.MULTILINE)
 
 
 class _Concatenated(msgspec.Struct):
@@ -76,7 +78,7 @@ def _rules() -> str:
     a server has filled the sets of refused connections.
     """
     found = _TABLE.search(run(NFT, "-n", "-s", "-t", "list", "ruleset", "inet"))
-    return found[0] if found else ""
+    return _COUNT.sub("", found[0]) if found else ""
 
 
 def elements() -> Elements:

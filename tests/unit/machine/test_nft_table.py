@@ -14,6 +14,7 @@ LISTED = {
     "direct6": '"elem": [{"concat": [20001, "fd00::5", 443]}]',
     "parents4": '"type": ["ipv4_addr", "inet_service"]',
 }
+COUNTED = "table inet mcpwrap {{\n\tset refused_uid {{\n\t\ttype uid\n\t\tsize 32768{}\n\t}}\n}}\n"
 OURS = "table inet mcpwrap {\n\tset wrapped {\n\t\ttype uid\n\t}\n}"
 
 
@@ -40,6 +41,8 @@ def test_the_sets_that_apply_fills_are_read_one_by_one(monkeypatch: pytest.Monke
     [
         (f"{OURS}\n", OURS),
         (f"table inet filter {{\n\tchain a {{\n\t}}\n}}\n{OURS}\ntable inet z {{\n}}\n", OURS),
+        (COUNTED.format("\t# count 1"), COUNTED.format("").rstrip("\n")),  # as nft 1.1.7 lists it
+        (COUNTED.format(""), COUNTED.format("").rstrip("\n")),
         ("table inet mcpwrap2 {\n}\n", ""),
         ("", ""),
     ],
