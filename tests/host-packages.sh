@@ -2,7 +2,7 @@
 # Install the host packages that the test bed needs, if they are missing. RUNS AS ROOT on a Debian machine.
 set -eu
 wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs xfsprogs"
-wanted="$wanted btrfs-progs nodejs"
+wanted="$wanted btrfs-progs nodejs qemu-system-arm"
 missing=""
 for package in $wanted; do
     dpkg-query -Wf '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"

@@ -12,10 +12,12 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.system.bed import foreign
 
 RELEASED = ("bookworm", "trixie")
 # The suite of Debian 14, which is testing.
@@ -41,11 +43,15 @@ CLIENT_VARIABLES = ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https
 
 @dataclass(frozen=True)
 class Layer:
-    """Layer of a root. `kind` names its recipe, a script that runs inside the root."""
+    """Layer of a root. `kind` names its recipe, a script that runs inside the root.
+
+    `architecture` is as in `dpkg --print-architecture`, or "" for that of the host.
+    """
 
     suite: str
     kind: str
     parent: "Layer | None" = None
+    architecture: str = ""
 
     @property
     def recipe(self) -> Path:
@@ -54,13 +60,21 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """`SUITE-KIND-HASH`, where the hash covers all inputs of the layer."""
+        """`SUITE-KIND-HASH`, where the hash covers all inputs of the layer.
+
+        Of another architecture than the host's it is `SUITE-ARCHITECTURE-KIND-HASH`.
+        """
         parts = [self.suite, self.parent.name if self.parent else WEEK]
         parts.append(self.recipe.read_text())
         if self.parent:  # mmdebstrap uses neither pip nor npm
             parts += [NPM_BEFORE, *(f.read_text() for f in self.inputs)]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-        return f"{self.suite}-{self.kind}-{digest}"
+        return f"{self.series}-{digest}"
+
+    @property
+    def series(self) -> str:
+        """Name without the hash: that of all versions of the layer."""
+        return "-".join(filter(None, (self.suite, self.architecture, self.kind)))
 
     @property
     def inputs(self) -> list[Path]:
@@ -158,6 +172,12 @@ def vm_root(suite: str) -> Layer:
     return Layer(suite, "vm", run_root(suite))
 
 
+def arm64_root(suite: str) -> Layer:
+    """Return a base root of arm64 with a kernel, which `vm.py` boots."""
+    base = Layer(suite, "base", architecture=foreign.ARM64)
+    return Layer(suite, "vm", base, architecture=foreign.ARM64)
+
+
 def build_root(suite: str) -> Layer:
     """Return the root in which the package is built: Debian with debhelper and lintian."""
     return Layer(suite, "build", Layer(suite, "base"))
@@ -180,7 +200,7 @@ def ensure(layer: Layer) -> Layer:
     if layer.path.is_dir():
         Path(f"{layer.path}.log").touch()  # the time of its last use
         return layer
-    with locked(f"{layer.suite}-{layer.kind}"):
+    with locked(layer.series):
         if not layer.path.is_dir():
             _build(layer)
             _forget_older(layer)
@@ -203,7 +223,9 @@ def _build(layer: Layer) -> None:
     with log.open("wb") as out:
         try:
             if layer.parent is None:
-                subprocess.run(_mmdebstrap(layer, new), stdout=out, stderr=out, check=True)
+                with _executing(layer) as enter:
+                    argv = [*enter, *_mmdebstrap(layer, new)]
+                    subprocess.run(argv, stdout=out, stderr=out, check=True)
             else:
                 _build_on_parent(layer, new, out.fileno())
         except subprocess.CalledProcessError as error:
@@ -212,14 +234,28 @@ def _build(layer: Layer) -> None:
     new.rename(layer.path)
 
 
+@contextmanager
+def _executing(layer: Layer) -> Iterator[list[str]]:
+    """Yield the words before a command that executes programs of this layer."""
+    if layer.architecture:
+        emulator = ensure(Layer(layer.suite, "emulator", Layer(layer.suite, "base"))).path
+        with foreign.emulated(emulator / "opt/emulator" / layer.architecture) as enter:
+            yield enter
+    else:
+        yield []
+
+
 def _mmdebstrap(layer: Layer, target: Path) -> list[str]:
     packages = layer.recipe.read_text().split("#!packages", 1)[1].split()
     if layer.suite == TESTING:
         packages.append("mount")  # no longer essential
     # The second line of the recipe onwards runs inside; mmdebstrap passes the root as $1.
     hook = f'chroot "$1" sh -es < {layer.recipe}'
+    # What the check looks for is in the host's binfmt_misc.
+    foreign_root = [f"--architectures={layer.architecture}", "--skip=check/qemu"]
     return [
         "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
+        *(foreign_root if layer.architecture else []),
         '--aptopt=Acquire::Languages "none"', "--skip=cleanup/apt/lists",
         # A mirror may be older than the week for which testing's list says that it is valid.
         '--aptopt=Acquire::Check-Valid-Until "false"',
@@ -249,8 +285,13 @@ def _build_on_parent(layer: Layer, upper: Path, log_fd: int) -> None:
     work = upper.with_suffix(".work")
     work.mkdir(exist_ok=True)
     upper.mkdir()
-    with mounted_overlay(layer.parent.lower_dirs(), upper, work) as root:
-        run_in_root(root, ["sh", "-es"], script=layer.recipe, inputs=layer.inputs, log_fd=log_fd)
+    with (
+        mounted_overlay(layer.parent.lower_dirs(), upper, work) as root,
+        _executing(layer) as enter,
+    ):
+        script, inputs = layer.recipe, layer.inputs
+        argv = ["sh", "-es"]
+        run_in_root(root, argv, script=script, inputs=inputs, log_fd=log_fd, enter=enter)
     shutil.rmtree(work, ignore_errors=True)
 
 
@@ -287,10 +328,12 @@ def run_in_root(
     inputs: list[Path],
     log_fd: int,
     network: bool = True,
+    enter: Sequence[str] = (),
 ) -> None:
     """Run `script` by `argv` inside `root`, with the host's network, resolver and certificates.
 
-    Without `network` it has none, not even a loopback.
+    Without `network` it has none, not even a loopback. `enter` are the words by which a command is
+    run in another namespace.
 
     The mounts are in a namespace of their own, so nothing is left behind, however it ends.
     """
@@ -306,18 +349,16 @@ def run_in_root(
     bind = [("/proc", "/proc"), ("/dev", "/dev"), ("/etc/resolv.conf", "/run/resolv.conf")]
     bind += [(str(HOST_CERTIFICATES), "/run/host-certificates.crt")]
     bind += [(str(path), f"/run/inputs/{path.name}") for path in inputs]
-    enter = [f'mount -t tmpfs tmpfs "{root}/run"', f'mkdir -p "{root}/run/inputs"']
+    lines = [f'mount -t tmpfs tmpfs "{root}/run"', f'mkdir -p "{root}/run/inputs"']
     for source, inside in bind:
         if Path(source).is_file():
-            enter.append(f'touch "{root}{inside}"')
-        enter.append(f'[ ! -e {source} ] || mount --rbind {source} "{root}{inside}"')
-    enter += [f'exec chroot "{root}" "$@"']
+            lines.append(f'touch "{root}{inside}"')
+        lines.append(f'[ ! -e {source} ] || mount --rbind {source} "{root}{inside}"')
+    lines += [f'exec chroot "{root}" "$@"']
+    alone = ["unshare", "-m", *([] if network else ["-n"]), "--propagation=private"]
     with script.open("rb") as stdin:
         subprocess.run(
-            [
-                "unshare", "-m", *([] if network else ["-n"]), "--propagation=private",
-                "sh", "-ec", "\n".join(enter), "sh", *argv,
-            ],
+            [*enter, *alone, "sh", "-ec", "\n".join(lines), "sh", *argv],
             stdin=stdin, stdout=log_fd, stderr=log_fd, env=env, check=True,
         )  # fmt: skip
 
@@ -327,7 +368,7 @@ def _forget_older(layer: Layer) -> None:
 
     Not at once: machines of another tree that shares the cache may be based on them.
     """
-    for log in CACHE.glob(f"{layer.suite}-{layer.kind}-*.log"):
+    for log in CACHE.glob(f"{layer.series}-*.log"):
         if log.stem != layer.name and log.stat().st_mtime < time.time() - KEPT_S:
             shutil.rmtree(CACHE / log.stem, ignore_errors=True)
             (CACHE / f"{log.stem}.ext4").unlink(missing_ok=True)
