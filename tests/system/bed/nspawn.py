@@ -68,6 +68,7 @@ class Container:
         self.name = _machine_name(self.folder)
         self.profile = profile
         self.is_unified = profile is Profile.BPF or not _is_v1_host()
+        self.has_controllers = not (profile is Profile.BPF and _is_v1_host())
         self.root = self.folder / "root"
         self.upper = self.folder / "rw/upper"
         self.leader = 0

@@ -53,6 +53,7 @@ direct = ["10.0.0.5:5432", "10.0.0.5:9"]
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 RELOAD = "systemctl reload mcpwrap-nft"
 NAMES = ("a", "b", "look", "direct", "none")
+UNREACHABLE = ("EHOSTUNREACH", "EACCES")  # of the families of addresses
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,19 @@ class Battlefield:
         done = subprocess.run(argv, cwd=TOP, capture_output=True, text=True, check=True)
         answer: Answer = json.loads(done.stdout)
         return answer
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether IPAddressDeny= and SocketBindDeny= act, before and after the packet rules."""
+        return self.machine.profile is Profile.BPF
+
+    def refusals(self, told: list[str]) -> list[str]:
+        """Return these answers with `refused` for each error by which a connection is refused.
+
+        Where IPAddressDeny= acts too, the reset of the packet rules is kept from the server.
+        """
+        errors = {"ECONNREFUSED", *(UNREACHABLE if self.has_filters else ())}
+        return ["refused" if answer in errors else answer for answer in told]
 
     def address_of(self, name: str) -> str:
         """Return the egress address of a server."""

@@ -148,7 +148,7 @@ def test_what_a_server_has_abandoned_still_counts(
         ended = (time.monotonic() - began) // CONNECT_TIMEOUT_S  # and this many others can connect
         used = descriptors(field)
         print(f"{got_through} got through, and Squid has {used} descriptors")
-        assert MOST <= got_through < (2 + ended) * MOST
+        assert MOST - 1 <= got_through < (2 + ended) * MOST  # Squid 7 does not count that one
         assert used < 2 * MOST + 100
         expect_an_answer_at_once(field)
     finally:
@@ -162,6 +162,10 @@ SOURCE = "meta skuid . ip saddr @egress_addr meta skuid"
 
 def test_a_server_cannot_choose_by_which_address_it_is_counted(field: Battlefield) -> None:
     another = "127.9.9.9"
+    if field.has_filters:
+        addresses = ("127.0.0.1", another, field.address_of("a"))
+        assert [field.run("a", flood.bound_to, each) for each in addresses] == ["EPERM"] * 3
+        return  # SocketBindDeny= leaves it none to choose, with these rules or without
     for address in ("127.0.0.1", another, field.address_of("b")):
         assert field.run("a", flood.bound_to, address) == "ECONNREFUSED", address
     assert field.run("a", flood.bound_to, field.address_of("a")) == "connected"

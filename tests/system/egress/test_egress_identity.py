@@ -29,9 +29,9 @@ HEALTH = [health_address(instance) for instance in ("proxy-1", "intercept-1")]
 
 def test_a_server_does_not_pass_for_another(field: Battlefield) -> None:
     a, b = field.address_of("a"), field.address_of("b")
-    refused = [*["ECONNREFUSED"] * 3, "EPERM"]
-    assert field.run("a", proxy_attacks.use, b, "other.test:443") == refused
-    assert field.run("b", proxy_attacks.use, a, "api.good.test:443") == refused
+    refused = [*["refused"] * 3, "EPERM"]
+    assert field.refusals(field.run("a", proxy_attacks.use, b, "other.test:443")) == refused
+    assert field.refusals(field.run("b", proxy_attacks.use, a, "api.good.test:443")) == refused
     assert field.seen().is_nothing()
     assert field.run("a", proxy_attacks.use, a, "api.good.test:443") == [
         "200", "connected", "connected", "sent"
@@ -73,7 +73,7 @@ def test_nor_does_anybody_call_from_its_address(field: Battlefield) -> None:
     field.machine.as_root(STOP)
     try:
         with listening(field, "a") as told:
-            assert told == "listening"
+            assert told == ("EPERM" if field.has_filters else "listening")
             visit = field.run("mallory", attacks.visit, source, ("127.0.0.1", 9999), quiet_s())
     finally:
         field.machine.as_root(START)

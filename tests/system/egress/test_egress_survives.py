@@ -191,7 +191,7 @@ ENOUGH = only_in_test_all("another fault that ends Squid with a status, as the f
 @pytest.mark.parametrize(
     ("mistake", "named"),
     [
-        ("no_such_directive on", "unrecognized: 'no_such_directive'"),
+        ("no_such_directive on", "'no_such_directive'"),
         pytest.param("connect_timeout ten parsecs", "ERROR: No digits were found", marks=ENOUGH),
         pytest.param("acl broken nosuchtype x", "invalid acl type 'nosuchtype'", marks=ENOUGH),
         pytest.param(BAD_EXPRESSION, "invalid regular expression", marks=DIFFERS),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.shared import pace
+from tests.system.bed.roots import TESTING
 from tests.system.egress import battlefield
 from tests.system.egress.battlefield import Battlefield, quiet_s, reread
 from tests.system.guest import proxy_attacks
@@ -127,6 +128,7 @@ def test_a_header_that_names_another_request_does_not_arrive(field: Battlefield)
     assert came == []
 
 
+CACHE_OBJECT = request("GET cache_object://api.good.test/v1/x")
 OTHER_REQUESTS = {
     request("DELETE /v1/x"): "403",
     request("POST /v1/x", "Content-Length: 0"): "403",
@@ -142,7 +144,7 @@ OTHER_REQUESTS = {
     request("GET wais://api.good.test:443/v1/x"): "403",
     request("GET whois://api.good.test:443/v1/x"): "403",
     request("GET urn:api.good.test:/v1/x"): "400",
-    request("GET cache_object://api.good.test/v1/x"): "403",
+    CACHE_OBJECT: "403",
     request("GET /squid-internal-mgr/config"): "403",
     request("GET https://api.good.test:8443/v1/x"): "403",
     request("GET https://a.cdn.test/v1/x"): "503",
@@ -155,7 +157,10 @@ OTHER_REQUESTS = {
 
 def test_a_tunnel_leads_to_its_own_host_by_https_and_by_the_rules(field: Battlefield) -> None:
     told, arrived, names = asked(field, *OTHER_REQUESTS)
-    assert [status(line) for line in told] == list(OTHER_REQUESTS.values())
+    expected = dict(OTHER_REQUESTS)
+    if field.machine.suite == TESTING:
+        expected[CACHE_OBJECT] = "400"  # Squid 7 has no such scheme
+    assert [status(line) for line in told] == list(expected.values())
     assert (arrived, names) == ([], set())
     told, arrived, _ = asked(  # the twins
         field,

@@ -7,6 +7,7 @@ import pytest
 
 from tests.shared import pace
 from tests.system.bed import internet_map as world
+from tests.system.bed.roots import TESTING
 from tests.system.egress import battlefield
 from tests.system.egress.battlefield import (
     RELOAD,
@@ -66,6 +67,8 @@ TARGETS = {
     "https://api.good.test:443/": "403",
     "//api.good.test:443": "403",
 }
+# To Squid 7 what has a character that no host has is no request.
+NO_HOST_TO_SQUID_7 = ("@", ",", "/", "?", "\\", "\xef")
 
 
 @pytest.mark.parametrize("name", ["a", "look"])
@@ -73,7 +76,11 @@ def test_what_is_not_on_the_list_is_neither_reached_nor_asked_for(
     field: Battlefield, name: str
 ) -> None:
     told = field.run(name, connect_each, list(TARGETS))
-    assert dict(zip(TARGETS, told, strict=True)) == TARGETS
+    expected = dict(TARGETS)
+    if field.machine.suite == TESTING:
+        odd = [target for target in TARGETS if any(part in target for part in NO_HOST_TO_SQUID_7)]
+        expected |= dict.fromkeys(odd, "400")
+    assert dict(zip(TARGETS, told, strict=True)) == expected
     assert field.seen().is_nothing()
     same = ["api.good.test:443", "API.Good.TEST:443", "api.good.test.:443", "a.cdn.test:443"]
     assert field.run(name, connect_each, same) == ["200"] * 4
@@ -149,7 +156,10 @@ SMUGGLED = {
 @on_each_release("Squid 5 and 6 parse requests differently")
 @pytest.mark.parametrize("name", ["a", "look"])
 def test_nothing_but_a_plain_connect_passes_the_door(field: Battlefield, name: str) -> None:
-    requests = {f"{line} HTTP/1.1\r\n\r\n": status for line, status in REQUESTS.items()} | SMUGGLED
+    lines = dict(REQUESTS)
+    if field.machine.suite == TESTING:
+        lines["GET cache_object://localhost/info"] = 400  # Squid 7 has no such scheme
+    requests = {f"{line} HTTP/1.1\r\n\r\n": status for line, status in lines.items()} | SMUGGLED
     told = field.run(name, proxy_attacks.say_each, list(requests))
     status = {411: 403}  # Squid 5 requires a length where Squid 6 refuses at once
     codes = [int(line.split()[1]) for line in told]

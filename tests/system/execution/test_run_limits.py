@@ -12,7 +12,7 @@ from tests.system.execution import attempts, runs
 from tests.system.guest import run_excess
 from tests.system.support import python_servers
 from tests.system.support.python_servers import LIMITED, RunResult, run_all
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import LIMITS_OF_RUNS, needs_limits, only_in_test_all
 
 STAGE = python_servers.with_python  # 10 s, 256 MiB, 64 tasks, 256 KiB of output
 pytestmark = pytest.mark.usefixtures("alone_on_the_host")
@@ -37,9 +37,10 @@ ENDED = {
     "signals": (("ignore_signals",), 1, "timeout", "timeout: 1 s reached"),
     "stopped": (("stop",), 1, "timeout", "timeout: 1 s reached"),
 }
-QUICK = ("memory", "without newline", "loop")
-SLOW = tuple(what for what in ENDED if what not in QUICK)
+QUICK = ("without newline", "loop")
+SLOW = tuple(what for what in ENDED if what not in ("memory", *QUICK))
 OTHER_WAYS = only_in_test_all("other ways to take too much, in each kind of limit")
+OF_MEMORY = needs_limits("MemoryMax= ends it", LIMITS_OF_RUNS)
 TWIN = only_in_test_all("permitted twins: take the time of several runs")
 
 
@@ -74,7 +75,14 @@ def expect_limits(result: RunResult, within_s: float) -> None:
     assert (result.peak_memory or 0) <= MEMORY + SUPERVISOR_BYTES
 
 
-@pytest.mark.parametrize("rows", [QUICK, pytest.param(SLOW, marks=OTHER_WAYS)], ids=["few", "all"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(QUICK, id="few"),
+        pytest.param(("memory",), id="memory", marks=OF_MEMORY),
+        pytest.param(SLOW, id="all", marks=OTHER_WAYS),
+    ],
+)
 def test_a_run_that_takes_too_much_is_ended_and_told_why(
     machine: Machine, rows: tuple[str, ...]
 ) -> None:

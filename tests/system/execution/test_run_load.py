@@ -10,7 +10,7 @@ from tests.system.bed.machine import Machine
 from tests.system.execution import loads
 from tests.system.execution.loads import SERVER
 from tests.system.guest.worker_clients import flood_code
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import LIMITS_OF_RUNS, needs_limits, only_in_test_all
 
 STAGE = loads.busy
 SEED = int(os.environ.get("SEED", "15"))
@@ -46,6 +46,7 @@ def expect_no_shared_account(done: dict[str, Any]) -> None:
     assert max(loads.at_once(done["outcomes"]), done["most_runs"]) == loads.AT_ONCE
 
 
+@needs_limits("some of them take too much memory", LIMITS_OF_RUNS)
 @pytest.mark.parametrize(
     ("parts", "count", "agents"),
     [

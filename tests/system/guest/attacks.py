@@ -109,8 +109,8 @@ def from_one_port(addresses: Sequence[str]) -> list[str]:
 def _from_port(address: str, port: int) -> str:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as s:
-        s.bind(("", port))
         try:
+            s.bind(("", port))
             s.connect((address, 443))
         except OSError as error:
             return name_of(error)

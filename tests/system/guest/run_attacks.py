@@ -35,7 +35,13 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-_OPEN = [fd for fd in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if _is_open(fd)]
+def _is_library(fd: int) -> bool:
+    """Return whether it is a library: libffi 3.5 has its own open, for ctypes."""
+    return str(Path(f"/proc/self/fd/{fd}").readlink()).startswith("/usr/lib/")
+
+
+_NUMBERS = range(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+_OPEN = [fd for fd in _NUMBERS if _is_open(fd) and not _is_library(fd)]
 
 
 def outcomes(attempts: Sequence[Sequence[Any]]) -> list[Any]:

@@ -130,7 +130,7 @@ def test_apply_needs_root_and_plan_does_not(machine: Machine) -> None:
     assert plan["steps"] == []
     assert "packet rules" in plan["not_seen"][0]
     seen = json.loads(machine.as_root("mcpwrap plan --json").out)
-    (note,) = seen.pop("notes")
+    (note,) = [each for each in seen.pop("notes") if "cgroup controllers" not in each]
     assert note.startswith("WIDENED by [mcp_servers.probe] inherits_any: ")
     assert seen == {"steps": [], "not_seen": []}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.bed.machine import Machine
+from tests.system.bed.roots import TESTING
 from tests.system.support import vault
 from tests.system.support.tiers import on_release, only_in_test_all
 from tests.system.wrap import machines
@@ -46,6 +47,8 @@ def from_nothing(stage: Machine) -> list[tuple[str, int, str]]:
     stage.as_user("alice", f"umask 077; cat > {FILE}", stdin=json.dumps(CONFIG, indent=2))
     # The bed has built the package.
     lines = [line for line in commands() if line != "sudo make deb"]
+    if stage.suite == TESTING:  # which has no version yet
+        lines = [line.replace("$(. /etc/os-release; echo $VERSION_ID)", "14") for line in lines]
     answers = {line: FIRST_RUN if "mcpwrap init" in line else ANSWERS for line in lines}
     return [(line, *typed(stage, line, answers[line])) for line in lines]
 
