@@ -8,7 +8,8 @@ changelog="-l packaging/debian/changelog"
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog $changelog -S Timestamp)}"
 . packaging/libraries.sh
 libraries "$2" "$3" "$4/wheels" site packaging/rpm/site.txt
-# Published as source alone, and pure Python: as Debian has it.
+# Published as source alone, and pure Python: as Debian has it, if it is the file that was reviewed.
+(cd /usr/lib/python3/dist-packages && sha256sum --quiet -c) < packaging/rpm/sdnotify.sha256
 cp -r /usr/lib/python3/dist-packages/sdnotify site
 libraries "$native" "$native_arch" "$4/native" "$4/native-site"
 machine=$(case "$3" in amd64) echo x86_64 ;; arm64) echo aarch64 ;; esac)

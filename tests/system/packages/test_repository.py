@@ -99,6 +99,22 @@ def test_the_bill_of_materials_names_each_library_of_the_package(tmp_path: Path)
         assert each["licenses"], each["name"]
 
 
+@only_in_test_all("a package that `make test` does not build")
+def test_the_bill_of_an_rpm_names_what_travels_with_it(tmp_path: Path) -> None:
+    packages.write(tmp_path / "dist", [TARGETS[1], installed.FEDORA], None)
+    assert libraries(tmp_path / "dist", "*.rpm") - libraries(tmp_path / "dist", "*.deb") == {
+        "cffi",
+        "pynacl",
+        "sdnotify",
+    }
+
+
+def libraries(dist: Path, package_file: str) -> set[str]:
+    """Return the names in the bill of the one package that has such a name."""
+    (path,) = dist.glob(f"{package_file}.cdx.json")
+    return {each["name"] for each in json.loads(path.read_text())["components"]}
+
+
 def schema(name: str) -> dict[str, object]:
     """Return a schema of CycloneDX."""
     text = (SCHEMAS / f"{name}.SNAPSHOT.schema.json").read_text()

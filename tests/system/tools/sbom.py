@@ -16,11 +16,15 @@ from cyclonedx.model.license import DisjunctiveLicense, LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+# The digest of its one file.
+SDNOTIFY = Path(__file__).resolve().parents[3] / "packaging/rpm/sdnotify.sha256"
+
 
 def sbom(package: Path, version: str, wheels: Path, epoch: int) -> str:
     """Return the bill of a package file with the libraries of a folder of wheels, as JSON text.
 
-    `epoch` is the time of the bill, in seconds of UTC. The same files give the same text.
+    An .rpm also has sdnotify, from Debian. `epoch` is the time of the bill, in seconds of UTC. The
+    same files give the same text.
     """
     digest = _sha256(package)
     whole = Component(
@@ -31,7 +35,7 @@ def sbom(package: Path, version: str, wheels: Path, epoch: int) -> str:
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
         licenses=[LicenseExpression("Apache-2.0")],
     )
-    libraries = list(_libraries(wheels))
+    libraries = [*_libraries(wheels), *([_sdnotify()] if package.suffix == ".rpm" else [])]
     bom = Bom(components=libraries, serial_number=uuid.uuid5(uuid.NAMESPACE_URL, digest))
     bom.metadata.component = whole
     bom.metadata.timestamp = datetime.fromtimestamp(epoch, UTC)
@@ -44,16 +48,28 @@ def _libraries(wheels: Path) -> Iterator[Component]:
     for wheel in sorted(wheels.glob("*.whl")):
         metadata = _metadata(wheel)
         name = metadata["Name"].lower().replace("_", "-").replace(".", "-")
-        purl = PackageURL("pypi", None, name, metadata["Version"])
-        yield Component(
-            name=name,
-            version=metadata["Version"],
-            type=ComponentType.LIBRARY,
-            bom_ref=purl.to_string(),
-            purl=purl,
-            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=_sha256(wheel))],
-            licenses=_licenses(metadata),
-        )
+        yield _library(name, metadata["Version"], _sha256(wheel), _licenses(metadata))
+
+
+def _sdnotify() -> Component:
+    return _library(
+        "sdnotify", "0.3.2", SDNOTIFY.read_text().split()[0], [LicenseExpression("MIT")]
+    )
+
+
+def _library(
+    name: str, version: str, digest: str, licenses: list[LicenseExpression | DisjunctiveLicense]
+) -> Component:
+    purl = PackageURL("pypi", None, name, version)
+    return Component(
+        name=name,
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref=purl.to_string(),
+        purl=purl,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+        licenses=licenses,
+    )
 
 
 def _metadata(wheel: Path) -> Message:
