@@ -23,8 +23,8 @@ SCHEMAS = files("cyclonedx.schema") / "_res"
 NAME = r"^([a-z0-9.-]+)(?:\[[a-z,]+\])?"
 PIN = re.compile(NAME + r"==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
 SERVED_AT = "file:///srv/repository"
-DNF = "dnf5 -y install mcpwrap"
-RPM = "/srv/repository/dnf/fc43/x86_64/*.rpm"
+# Without Debian's plugin, which keeps each package in a repository of this machine.
+DNF = "dnf5 -y --disable-plugin='*' install mcpwrap"
 
 
 @pytest.fixture
@@ -164,12 +164,13 @@ def test_dnf_installs_from_the_repository_what_its_key_has_signed(key: str, tmp_
             "chmod -R go=rX /srv; mkdir -p /etc/yum.repos.d;"
             "cp /srv/repository/fc43.repo /etc/yum.repos.d/mcpwrap.repo"
         )
-        index = "/srv/repository/dnf/fc43/x86_64/repodata/repomd.xml"
+        (rpm,) = machine.look("ls /srv/repository/dnf/fc43/x86_64/*.rpm").split()
+        index = f"{rpm.rpartition('/')[0]}/repodata/repomd.xml"
         # A list that was changed after it was signed is refused; so is a package.
         machine.as_root(f"cp {index} /root/; echo >> {index}")
         machine.as_root(DNF, status=1)
-        machine.as_root(f"cp /root/repomd.xml {index}; cp {RPM} /root/kept.rpm; echo >> {RPM}")
+        machine.as_root(f"cp /root/repomd.xml {index}; cp {rpm} /root/kept.rpm; echo >> {rpm}")
         machine.as_root(DNF, status=1)
         assert "not installed" in machine.as_root("rpm -q mcpwrap", status=1).out
-        machine.as_root(f"cp /root/kept.rpm {RPM}; {DNF}")  # the twin
+        machine.as_root(f"cp /root/kept.rpm {rpm}; {DNF}")  # the twin
         assert machine.look("rpm -q mcpwrap").startswith(f"mcpwrap-{package.version()}-1.")
