@@ -12,6 +12,7 @@ from tests.system.support.tiers import only_in_test_all
 OTHER_WAYS = a_server("out", 'egress = ["api.good.test"]') + a_server(
     "by-http", 'expose = "http"\nagents = ["alice"]'
 )
+CONFFILES = "/etc/logrotate.d/mcpwrap /etc/needrestart"
 QUESTION = "Remove all of this"
 
 
@@ -60,5 +61,5 @@ def test_killed_anywhere_purge_is_completed_by_the_same_command(
     # Units that are killed along with the command, or whose files are gone when it was.
     machine.announce("mcpwrap-http@|mcpwrap-gate.service")
     assert purged.purge_killed_on_the_way(machine) > 5
-    machine.as_root("apt-get remove -y mcpwrap; rm /etc/logrotate.d/mcpwrap")
+    machine.as_root(f"apt-get remove -y mcpwrap; rm -r {CONFFILES}")
     assert purged.changed(before, purged.snapshot(machine)) == set()

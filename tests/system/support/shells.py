@@ -36,6 +36,8 @@ SECRET_SERVER = """
 command = "/usr/bin/python3"
 args = ["/opt/probe.py"]
 env = { TOKEN = "${DECLARED_KEY}" }
+[mcp_servers.probe.mcpwrap]
+agents = ["alice"]
 """
 
 
