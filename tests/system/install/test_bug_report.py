@@ -133,7 +133,7 @@ def test_a_report_has_facts_and_no_secret_and_no_name(logged: Machine) -> None:
     assert re.fullmatch(r"deb [0-9].*\+deb1[0-9]", facts["package"])
     assert re.fullmatch(r"[0-9a-f]{8}(-modified)?", facts["commit"])
     for name in ("Python", "distribution", "kernel", "systemd", "nft", "Squid", "cgroup"):
-        assert re.match(r"v?[0-9]|debian|hybrid|unified", facts[name]), (name, facts[name])
+        assert re.match(r"v?[0-9]|debian|hybrid", facts[name]), (name, facts[name])
     assert (facts["Squid with OpenSSL"], facts["Squid's certificate helper"]) == ("yes", "there")
     lines = told.splitlines()
     assert (
