@@ -604,6 +604,20 @@ MUTANTS = (
         "    return is_known\n",
         "default_policy",
     ),
+    Mutant(
+        "packages: doctor names the foreign rule that drops a packet",
+        "mcpwrap/machine/doctor/foreign_rules.py",
+        "    if foreign:\n",
+        "    if False:\n",
+        "beside",
+    ),
+    Mutant(
+        "packages: `mcpwrap purge` removes the accounts",
+        "mcpwrap/plan/purge.py",
+        "    yield from map(RemoveAccount, accounts)\n",
+        "",
+        "install",
+    ),
 )
 # Of the mutant of the audit's order: each record is written when the next one comes.
 LATE = """
