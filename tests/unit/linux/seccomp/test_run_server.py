@@ -56,9 +56,10 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
 
 
 def test_it_refuses_the_resource_calls_that_a_wrappers_unit_refuses() -> None:
-    given, taken, back = settings("mcpwrap@.service")["[Service] SystemCallFilter"]
+    given, taken, newer, back = settings("mcpwrap@.service")["[Service] SystemCallFilter"]
     assert (given.split()[0], taken[0]) == ("@system-service", "~")
     assert "@resources" in taken.split()
+    assert newer == "~open_tree"
     command = ["systemd-analyze", "syscall-filter", "@resources"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
