@@ -76,13 +76,11 @@ class PreparedProcess:
             SpawnError: any step up to and including execve(2) failed. The process has ended.
         """
         text = program.encode()
-        received = b""
         with self.channel:
             with suppress(ConnectionError):  # it has ended, and has reported why
                 fd_passing.send(self.channel, _HEADER.pack(len(text), umask), list(fds))
                 self.channel.sendall(text)
-            with suppress(ConnectionError):
-                received = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
+            received = _receive(self.channel, len(_READY) + _REPORT.size)
         report = received.removeprefix(_READY)
         if len(report) == _REPORT.size:
             raise _explained(program, *_REPORT.unpack(report))
@@ -166,11 +164,25 @@ def _await_program(channel: socket.socket) -> Program:
     if len(header) < _HEADER.size:
         os._exit(0)  # no session came
     size, umask = _HEADER.unpack(header)
-    text = channel.recv(size, socket.MSG_WAITALL)
+    text = _receive(channel, size)
     channel.detach()
+    if len(text) < size:
+        os._exit(0)  # the caller has ended
     targets = _TARGETS[: len(fds)]
     for target, fd in zip(targets, fds, strict=True):
         os.dup2(fd, target)
     fd_passing.close_all([fd for fd in fds if fd not in targets])
     os.umask(umask)
     return _decode(text)
+
+
+def _receive(channel: socket.socket, size: int) -> bytes:
+    """Return so many bytes, or fewer if the other side closes first.
+
+    One recv(2) is not enough: a signal with a handler ends it early, MSG_WAITALL too.
+    """
+    received = b""
+    with suppress(ConnectionError):
+        while part := channel.recv(size - len(received)):
+            received += part
+    return received
