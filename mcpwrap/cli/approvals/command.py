@@ -1,5 +1,7 @@
 """`mcpwrap approvals`: commands for pending approvals; the terminal view without a command."""
 
+from importlib.util import find_spec
+
 import click
 
 from mcpwrap.cli.approvals import decide, list_pending, notify, passwd, rules, show, watch
@@ -31,7 +33,8 @@ def command(context: click.Context) -> int:
         return EXIT_OK
     with connect() as connection:
         listing = connection.listing()  # raises before the screen is taken if there is no gate
-        if not tty.is_interactive():
+        has_view = find_spec("textual") is not None  # pip installs it for `.[approvals]` alone
+        if not (has_view and tty.is_interactive()):
             list_pending.show(connection, listing)
             return EXIT_OK
     # PLC0415: Textual takes 0.3 s to load.

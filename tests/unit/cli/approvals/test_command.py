@@ -15,6 +15,7 @@ import pytest
 
 from mcpwrap.cli.approvals import command, passwd
 from mcpwrap.cli.approvals.text import agent
+from mcpwrap.cli.approvals.tui import app
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
@@ -25,7 +26,7 @@ from mcpwrap.core.wire.approval_socket import (
     Scope,
     Verdict,
 )
-from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.errors import EXIT_INTERRUPTED, McpwrapError, UsageError
 from mcpwrap.gate_client.approvals import ApprovalRefusedError
 from mcpwrap.linux import tty
 from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
@@ -73,6 +74,24 @@ def test_the_list_has_a_line_for_each(gate: ScriptedGate, run: Run) -> None:
     assert rows[0].split()[3:7] == ["root", "sqlite", "write_query", "no-delete"]
     assert "paused: root on sqlite" in paused
     assert run().startswith("ID ")  # standard output is not a terminal here
+
+
+@pytest.mark.parametrize("has_textual", [True, False])
+def test_a_terminal_has_the_view_where_textual_is_installed(
+    gate: ScriptedGate,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_textual: bool,
+) -> None:
+    gate.put("7f3a", DELETE)
+    monkeypatch.setattr(tty, "is_interactive", lambda: True)
+    monkeypatch.setattr(app.ApprovalsView, "run_until_quit", lambda _: EXIT_INTERRUPTED)
+    if not has_textual:
+        monkeypatch.setitem(sys.modules, "textual", None)
+    status = command.command.main([], standalone_mode=False)
+    assert status == (EXIT_INTERRUPTED if has_textual else 0)
+    assert ("7f3a" in capsys.readouterr().out) is not has_textual
 
 
 def test_the_list_for_machines_is_ascii(gate: ScriptedGate, run: Run) -> None:
