@@ -157,3 +157,36 @@ def test_after_prerm_was_killed_purge_leaves_nothing(boot: Callable[..., Machine
     machine.as_root("dpkg --purge mcpwrap")
     assert machine.as_root(LEFT).out.splitlines() == NOTHING
     assert machine.look("ps -eo uid= | awk '$1 >= 20000 && $1 < 40000'") == ""
+
+
+STATE_OF_ONE = "/var/lib/mcpwrap/state/memory"
+SHARE = f"{STATE_OF_ONE}/share"
+UIDS = "ps -eo uid= | awk '$1 >= 20000 && $1 < 40000'"
+
+
+@only_in_test_all("an administrator's own mount; purge in a chroot is in make test")
+def test_a_purge_that_may_stop_nothing_ends_servers_and_leaves_a_mount(
+    boot: Callable[..., Machine],
+) -> None:
+    """prerm asks policy-rc.d, which forbids it to stop units; a share is mounted in a state."""
+    machine = boot()
+    machine.configure(THREE_SERVERS)
+    machine.apply()
+    machine.call_tool("memory", "read_graph")
+    machine.as_root(f"mkdir {SHARE}; mount -t tmpfs tmpfs {SHARE}; echo mine > {SHARE}/file")
+    machine.announce("mcpwrap")
+    with machine.session("memory") as session:
+        session.initialize()
+        machine.as_root(f"{DENIED}; dpkg -r mcpwrap")
+        assert machine.look(UIDS) != ""  # the twin: the removal stopped nothing
+        failed = machine.as_root("dpkg --purge mcpwrap", status=1)
+        session.close()
+    assert SHARE in failed.err
+    assert machine.read(f"{SHARE}/file") == "mine\n"
+    assert machine.look(UIDS) == ""
+    # No person gets the UID of what is left, and the rules hold.
+    assert machine.look(f"stat -c %U {STATE_OF_ONE}") == "mcpw-memory\n"
+    assert "rules: table inet mcpwrap" in machine.as_root(LEFT).out
+    machine.as_root(f"umount {SHARE}; dpkg --purge mcpwrap; {ALLOWED}")
+    assert machine.as_root(LEFT).out.splitlines() == NOTHING
+    assert machine.look("ls -d /var/lib/mcpwrap 2>&1 || true").startswith("ls: cannot access")

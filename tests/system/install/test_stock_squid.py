@@ -63,3 +63,23 @@ def test_squid_that_something_else_brought_stays_on(boot: Callable[..., Machine]
     assert machine.look(STATE) == "active\n"
     machine.as_root("test ! -e /var/lib/mcpwrap/stock-squid-stays-off")
     machine.as_root("systemctl kill --signal=KILL squid.service")  # or the end takes half a minute
+
+
+@only_in_test_all("second-order: the first story has one that came along")
+def test_squid_that_found_use_while_mcpwrap_was_away_stays_on(boot: Callable[..., Machine]) -> None:
+    """It had come along; the twin is one that was not started."""
+    machine = boot(package=False)
+    without_squid(machine)
+    machine.as_root(f"{APT} install /root/mcpwrap.deb")
+    machine.as_root("apt-get remove -y mcpwrap; apt-get install -y /root/mcpwrap.deb")
+    machine.as_root("systemctl restart squid.service")
+    assert machine.look(STATE) == "inactive\n"
+    machine.as_root("apt-get remove -y mcpwrap")
+    machine.write(DROP_IN, IN_FIVE_S)
+    machine.as_root("systemctl daemon-reload; systemctl start squid.service")
+    assert machine.look(STATE) == "active\n"
+    machine.as_root("apt-get install -y /root/mcpwrap.deb")
+    machine.as_root("systemctl kill --signal=KILL squid.service; systemctl stop squid.service")
+    machine.as_root("systemctl start squid.service")
+    assert machine.look(STATE) == "active\n"
+    machine.as_root("systemctl kill --signal=KILL squid.service")  # or the end takes half a minute

@@ -16,7 +16,9 @@ FOUND = ("/etc/mcpwrap", "/var/cache/mcpwrap", "/var/log/mcpwrap", purge.STAMP)
 
 def test_the_postrm_of_the_deb_removes_the_same() -> None:
     ours = {*purge.DROP_INS, *purge.CONTENT_BY_TREE, purge.STAMP, purge.RUNTIME}
-    commands = re.findall(r"^ *rm (?:-\w+) ((?:.|\\\n)*?[^\\])$", POSTRM, re.MULTILINE)
+    commands = re.findall(
+        r"^ *rm -\w+(?: --one-file-system)? (/(?:.|\\\n)*?[^\\])$", POSTRM, re.MULTILINE
+    )
     theirs = {word for command in commands for word in command.replace("\\\n", " ").split()}
     links = {path for path in theirs if fnmatch(path, purge.LINKS)}
     assert len(links) > 5  # those of `apply`; debhelper removes those of the package
