@@ -10,7 +10,8 @@ export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog $changelog 
 libraries "$2" "$3" "$4/wheels" site packaging/rpm/site.txt
 # Published as source alone, and pure Python: as Debian has it, if it is the file that was reviewed.
 (cd /usr/lib/python3/dist-packages && sha256sum --quiet -c) < packaging/rpm/sdnotify.sha256
-cp -r /usr/lib/python3/dist-packages/sdnotify site
+install -D -m 0644 -t site/sdnotify /usr/lib/python3/dist-packages/sdnotify/__init__.py
+install -D -m 0644 /usr/share/doc/python3-sdnotify/copyright build/licenses/sdnotify
 libraries "$native" "$native_arch" "$4/native" "$4/native-site"
 machine=$(case "$3" in amd64) echo x86_64 ;; arm64) echo aarch64 ;; esac)
 PYTHONPATH=$4/native-site rpmbuild -bb --target "$machine" --define "_topdir $4/rpm" --define "tree $PWD" \

@@ -1,5 +1,8 @@
 # Source this in a build script: the libraries of a package, from wheels.
 
+# pip gives files the caller's modes; in an .rpm they stay.
+umask 022
+
 # Unpack the wheels in folder $3, for Python $1 and architecture $2, into folder $4: those of site.txt, and of file $5 if
 # given. Each is the exact file that was reviewed; `pip` runs nothing that is in it.
 libraries() {

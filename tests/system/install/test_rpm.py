@@ -136,7 +136,12 @@ rpm -i /root/mcpwrap-1.rpm
 mcpwrap --version
 getent passwd mcpwrap-gate
 test -L /etc/systemd/system/sysinit.target.wants/mcpwrap-nft.service
+# Without a Python that could make it, the byte code of the former version is gone.
+find /usr/lib/mcpwrap -name 'errors.*.pyc' | grep .
+chmod a-x /usr/bin/python3
 rpm -U /root/mcpwrap-2.rpm
+chmod a+x /usr/bin/python3
+! find /usr/lib/mcpwrap -name '*.pyc' | grep .
 mcpwrap purge --yes
 rpm -e mcpwrap
 ! find /etc /var/lib /usr -name '*mcpwrap*' | grep .

@@ -1,6 +1,7 @@
 """Two builds of a package are the same bytes."""
 
 import filecmp
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -34,7 +35,11 @@ def only(folder: Path) -> Path:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda each: each.name)
 def test_two_builds_are_the_same_bytes(target: package.Target, folders: list[Path]) -> None:
     folders.append(package.build_anew(target))
-    folders.append(package.build_anew(target, folder=ANOTHER_FOLDER, clock=ANOTHER_TIME))
+    former = os.umask(0o027)
+    try:
+        folders.append(package.build_anew(target, folder=ANOTHER_FOLDER, clock=ANOTHER_TIME))
+    finally:
+        os.umask(former)
     # The twin: with the time of the build in place of that of the version they differ.
     folders.append(package.build_anew(target, epoch=str(int(time.time()))))
     first, second, third = map(only, folders)

@@ -16,7 +16,6 @@ from cyclonedx.model.license import DisjunctiveLicense, LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-# The digest of its one file.
 SDNOTIFY = Path(__file__).resolve().parents[3] / "packaging/rpm/sdnotify.sha256"
 
 
@@ -52,9 +51,15 @@ def _libraries(wheels: Path) -> Iterator[Component]:
 
 
 def _sdnotify() -> Component:
-    return _library(
-        "sdnotify", "0.3.2", SDNOTIFY.read_text().split()[0], [LicenseExpression("MIT")]
-    )
+    """Return the library whose one file is Debian's: the digest is that of the file."""
+    digest, path = SDNOTIFY.read_text().split()
+    whole = _library("sdnotify", "0.3.2", "", [LicenseExpression("MIT")])
+    whole.components = [Component(name=path, type=ComponentType.FILE, hashes=_sha256_of(digest))]
+    return whole
+
+
+def _sha256_of(digest: str) -> list[HashType]:
+    return [HashType(alg=HashAlgorithm.SHA_256, content=digest)] if digest else []
 
 
 def _library(
@@ -67,7 +72,7 @@ def _library(
         type=ComponentType.LIBRARY,
         bom_ref=purl.to_string(),
         purl=purl,
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+        hashes=_sha256_of(digest),
         licenses=licenses,
     )
 
