@@ -113,6 +113,23 @@ def test_the_module_is_built_the_same_each_time(inside: Inside) -> None:
         )
 
 
+# Types that a policy must have, or the module is not loaded. Fedora's and RHEL's have each of them,
+# too: https://github.com/fedora-selinux/selinux-policy.
+REQUIRED = {
+    "bin_t", "http_cache_port_t", "init_t", "port_type", "squid_port_t", "squid_t", "usr_t",
+    "var_lib_t", "var_log_t", "var_t",
+}  # fmt: skip
+
+
+def test_the_module_needs_only_what_each_policy_has(inside: Inside) -> None:
+    """The type of systemd's socket is not the same, so that it is in optional blocks."""
+    cil = inside("cd /src/selinux && make && /usr/libexec/selinux/hll/pp mcpwrap.pp")
+    needed = re.compile(r"\(typeattributeset cil_gen_require (\w+)\)")
+    always, *optional = cil.split("\n(optional ")
+    assert set(needed.findall(always)) == REQUIRED
+    assert {"init_runtime_t", "init_var_run_t"} < set(needed.findall("".join(optional)))
+
+
 def test_each_file_has_the_label_that_its_readers_need(
     without_module: dict[str, str], linked: Inside
 ) -> None:
@@ -163,6 +180,19 @@ def test_ports_are_those_that_units_listen_at(linked: Inside) -> None:
     assert "http_cache_port_t" in portcon(linked, names.EGRESS_PORT)
     query = f"sesearch -A -s squid_t -t mcpwrap_port_t -c tcp_socket {POLICY}"
     assert all("squid_connect_any" in line for line in linked(query).splitlines() if line)
+
+
+def test_the_module_can_go_once_no_port_has_its_type(linked: Inside) -> None:
+    """As `rpm -e` has it go."""
+    removed = "semodule -n -s default -r mcpwrap"
+    with pytest.raises(AssertionError, match="mcpwrap_port_t"):
+        linked(removed)
+    spec = (TOP / "packaging/rpm/mcpwrap.spec").read_text()
+    found = re.search(r"semanage port -E \| (sed .*) \| semanage import", spec)
+    assert found
+    linked(f"semanage port -S default -E | {found[1]} | semanage import -S default -N; {removed}")
+    linked("semodule -n -s default -i /src/selinux/mcpwrap.pp")
+    linked("semanage import -S default -N < /src/selinux/ports")
 
 
 def portcon(inside: Inside, port: int) -> str:

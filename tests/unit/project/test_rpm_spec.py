@@ -44,3 +44,18 @@ def test_a_first_installation_enables_what_that_of_the_deb_enables() -> None:
         if "." in unit and "[Install]" in (TOP / "units" / unit).read_text()
     }
     assert preset == by_deb
+
+
+def test_what_squid_reads_or_writes_is_made_before_restorecon_labels_it() -> None:
+    """Files that `apply` writes later have the type of their folder."""
+    contexts = (TOP / "packaging/selinux/mcpwrap.fc").read_text()
+    made = (TOP / "packaging/tmpfiles.d/mcpwrap.conf").read_text()
+    patterns = re.findall(r"^(/var/\S+)\(/\.\*\)\?", contexts, re.MULTILINE)
+    folders = [
+        re.sub(r"\(.*\)", each, pattern)
+        for pattern in patterns
+        for each in (re.findall(r"\w+", pattern.partition("(")[2]) or [""])
+    ]
+    assert len(folders) == 4
+    assert [folder for folder in folders if f"\nd {folder} " not in made] == []
+    assert "/var/lib/mcpwrap /var/log/mcpwrap" in section("post").partition("restorecon")[2]
