@@ -4,6 +4,7 @@ set -eu
 wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs xfsprogs"
 wanted="$wanted btrfs-progs nodejs qemu-system-arm"
 missing=""
+command -v apt-get > /dev/null || { echo "this needs a Debian machine: README.md, See it work" >&2; exit 1; }
 for package in $wanted; do
     dpkg-query -Wf '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
 done

@@ -42,6 +42,7 @@ _TARGET = {"bookworm": "deb12", "trixie": "deb13", roots.TESTING: "deb14"}
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # Of commits before packages were built for other releases than that of the root.
 _FORMER_SCRIPT = "packaging/build_inside.sh"
+_COMMIT = "commit"  # beside a package of the cache
 
 
 @dataclass(frozen=True)
@@ -94,11 +95,25 @@ def build(suite: str) -> Path:
     return build_for(Target(_TARGET[suite], native_arch()))
 
 
-def build_for(target: Target, *, release: int = 1) -> Path:
-    """Return the package of the present tree for a target. An .rpm has a release number too."""
+def build_for(target: Target, *, release: int = 1, is_published: bool = False) -> Path:
+    """Return the package of the present tree for a target. An .rpm has a release number too.
+
+    One that is published names the present commit: if the sources were committed since they were
+    built, it is built again.
+    """
     series = f"package-{target.name}-{target.arch}"
     kept = roots.CACHE / f"{series}-{release}-{_tree_hash()}"
+    if is_published:
+        with roots.locked(series):
+            remove_unless_of(kept, commit_of_tree())
     return _kept(kept, series, partial(build_anew, target, release=release))
+
+
+def remove_unless_of(kept: Path, commit: str) -> None:
+    """Remove a folder of the cache unless its package names this commit."""
+    named = kept / _COMMIT
+    if kept.is_dir() and not (named.is_file() and named.read_text() == commit):
+        shutil.rmtree(kept)
 
 
 def build_release(version: str, suite: str) -> Path:
@@ -171,10 +186,11 @@ def _extract(commit: str, target: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
 
 
-def _commit_of_tree() -> str:
+def commit_of_tree() -> str:
     """Return the commit that has the present sources, for `mcpwrap --version`.
 
-    Not the newest commit: the package of an unchanged tree is kept.
+    It ends in `-modified` if some of them are not committed. Not the newest commit: the package of
+    an unchanged tree is kept.
     """
     try:
         commit = _git("log", "-1", "--abbrev=8", "--format=%h", "--", *SOURCES).decode().strip()
@@ -226,10 +242,12 @@ def build_anew(
     It is built in `folder` of the build root, at the time that `clock` tells (faketime(1)), with
     `epoch` for SOURCE_DATE_EPOCH.
     """
-    commit = _commit_of_tree()
-    return _build(
+    commit = commit_of_tree()
+    built = _build(
         target, _copy_tree, commit, folder=folder, clock=clock, epoch=epoch, release=release
     )
+    (built / _COMMIT).write_text(commit)
+    return built
 
 
 def _build(

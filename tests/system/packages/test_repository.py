@@ -57,6 +57,22 @@ def test_sums_and_signature_are_of_the_files(key: str, tmp_path: Path) -> None:
     assert checked(dist)[1] == 1
 
 
+def test_what_cannot_be_signed_is_not_built(
+    key: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "1234abcd")
+    packages.expect_signable(key)  # the twin
+    dist = tmp_path / "dist"
+    for commit, wanted, said in (
+        ("1234abcd", "nobody@packages.test", "has no secret key nobody@packages.test"),
+        ("1234abcd-modified", key, "changes that are not committed"),
+    ):
+        monkeypatch.setattr(package, "commit_of_tree", lambda commit=commit: commit)
+        assert packages.main(["--key", wanted, "--dist", str(dist), "deb13"]) == 1
+        assert said in capfd.readouterr().err
+    assert not dist.exists()
+
+
 def checked(dist: Path) -> tuple[int, int]:
     """Return how sha256sum and gpg ended."""
     sums = subprocess.run(

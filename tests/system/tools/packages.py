@@ -5,6 +5,7 @@ a key of the caller's gpg(1), with which SHA256SUMS is signed.
 """
 
 import argparse
+import getpass
 import hashlib
 import shutil
 import subprocess
@@ -28,6 +29,8 @@ def main(argv: list[str]) -> int:
     roots.need_root("make packages")
     try:
         wanted = package.targets(*options.target)
+        if options.key:
+            expect_signable(options.key)
         write(options.dist, wanted, options.key)
     except (RuntimeError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
@@ -47,7 +50,7 @@ def write(dist: Path, targets: Sequence[package.Target], key: str | None) -> Non
     new.mkdir(parents=True)
     for target in targets:
         print(f"{target.name}, {target.arch}: building, unless the tree is unchanged …", flush=True)
-        built = package.build_for(target)
+        built = package.build_for(target, is_published=True)
         shutil.copy2(built, new)
         bill = sbom(built, package.version(), package.wheels(target), package.epoch())
         (new / f"{built.name}.cdx.json").write_text(bill)
@@ -59,6 +62,25 @@ def write(dist: Path, targets: Sequence[package.Target], key: str | None) -> Non
         sign(new / SUMS, key)
     shutil.rmtree(dist, ignore_errors=True)
     new.rename(dist)
+
+
+def expect_signable(key: str) -> None:
+    """Check, before anything is built, that it can be signed.
+
+    Raises:
+        RuntimeError: gpg is missing, or has no such key; or sources are not committed, so that
+            nobody could build the same package.
+    """
+    if package.commit_of_tree().endswith("-modified"):
+        raise RuntimeError("sources have changes that are not committed: commit them, or sign not")
+    try:
+        done = subprocess.run(["gpg", "--batch", "--list-secret-keys", key], capture_output=True)
+    except FileNotFoundError as error:
+        raise RuntimeError("gpg is missing: apt-get install gnupg") from error
+    if done.returncode:
+        raise RuntimeError(
+            f"gpg of {getpass.getuser()} has no secret key {key}: gpg --list-secret-keys"
+        )
 
 
 def sign(file: Path, key: str) -> None:

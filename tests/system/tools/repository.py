@@ -43,9 +43,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--to", type=Path, default=package.DIST / "repository")
     parser.add_argument("target", nargs="*", help="as in packaging/targets.toml; default: all")
     options = parser.parse_args(argv)
+    if not (options.key and options.url):
+        parser.error("give KEY=ID, a key of gpg, and URL=https://…, where it will be served")
     roots.need_root("make repository")
     try:
         wanted = package.targets(*options.target)
+        packages.expect_signable(options.key)
         write(options.to, wanted, options.key, options.url.rstrip("/"))
     except (RuntimeError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
@@ -66,7 +69,7 @@ def write(to: Path, targets: list[package.Target], key: str, url: str) -> None:
     for target in targets:
         folder = new / _folder(target)
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(package.build_for(target), folder)
+        shutil.copy2(package.build_for(target, is_published=True), folder)
     _index(new)
     for release in new.glob("apt/dists/*/Release"):
         _gpg(

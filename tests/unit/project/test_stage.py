@@ -81,3 +81,14 @@ def test_package_and_commit_are_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     STAGE["put_build"](tmp_path)
     text = (tmp_path / "usr/lib/mcpwrap/mcpwrap/build.json").read_text()
     assert json.JSONDecoder().decode(text) == {"package": "deb 1.2+deb13", "commit": "unknown"}
+
+
+def test_a_published_package_is_not_one_that_names_another_commit(tmp_path: Path) -> None:
+    kept = tmp_path / "package-deb13-amd64-1-0123"
+    kept.mkdir()
+    (kept / "commit").write_text("1234abcd")
+    package.remove_unless_of(kept, "1234abcd")
+    assert kept.is_dir()
+    package.remove_unless_of(kept, "5678abcd")
+    assert not kept.exists()
+    package.remove_unless_of(kept, "5678abcd")  # nothing was built yet
