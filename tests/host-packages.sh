@@ -1,8 +1,8 @@
 #!/bin/sh
 # Install the host packages that the test bed needs, if they are missing. RUNS AS ROOT on a Debian machine.
 set -eu
-wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs xfsprogs"
-wanted="$wanted btrfs-progs nodejs qemu-system-arm"
+wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs xfsprogs
+    btrfs-progs nodejs qemu-system-arm"
 missing=""
 command -v apt-get > /dev/null || { echo "this needs a Debian machine: README.md, See it work" >&2; exit 1; }
 for package in $wanted; do

@@ -24,7 +24,7 @@ PAGES = [
     *sorted((ROOT / "docs/security").glob("*.md")),
     *MANUAL,
 ]
-NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eighteen": 18}
+NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eleven": 11, "eighteen": 18}
 NAMING_PATHS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),

@@ -1,6 +1,6 @@
 """Process attributes (prctl(2)), set by python-prctl, and by ctypes where that cannot.
 
-python-prctl is a package of the distribution; a plain `pip install mcpwrap` does without it. It
+python-prctl is a package of the distribution; a plain `pip install .` does without it. It
 refuses values that are not in the headers it was built with, such as a newer kernel's capability.
 """
 

@@ -16,7 +16,8 @@ from mcpwrap.machine.prerequisites.environment import Environment
 _WHERE = "this machine"
 _RUN = "or use `mcpwrap run`, which needs neither root nor systemd"
 _NEWER_KERNEL = "`wsl.exe --update` in Windows installs a newer kernel; then `wsl.exe --shutdown`"
-_NESTING = "let the container use it: `security.nesting=true` in LXC and Incus"
+_NESTS = "`security.nesting=true` in LXD and Incus, `lxc.include` of nesting.conf in LXC"
+_NESTING = f"let the container use it: {_NESTS}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +120,7 @@ MECHANISMS = (
             "modules",
             Environment.WSL: f"install nftables; {_NEWER_KERNEL}",
             Environment.CONTAINER: "install nftables, load nf_tables on the host, and let the "
-            "container have CAP_NET_ADMIN and namespaces of its own (`security.nesting=true` in "
-            "LXC and Incus)",
+            f"container have CAP_NET_ADMIN and namespaces of its own ({_NESTS})",
         },
         code="E-MACHINE-PACKET-RULES",
     ),
