@@ -57,6 +57,7 @@ def test_from_rpm_install_to_a_session(machine: Machine) -> None:
     assert machine.look("systemctl is-enabled mcpwrap-web.socket || true") == "disabled\n"
     assert machine.look("systemctl is-active squid.service || true") == "inactive\n"
     assert machine.as_root("rpm -V mcpwrap").out == ""
+    assert "/licenses/mcpwrap/sdnotify\n" in machine.look("rpm -qL mcpwrap")
     machine.as_root("usermod -aG mcpwrap alice")
     machine.configure(THREE_SERVERS)
     assert machine.apply().endswith("done\n")
@@ -141,11 +142,12 @@ find /usr/lib/mcpwrap -name 'errors.*.pyc' | grep .
 chmod a-x /usr/bin/python3
 rpm -U /root/mcpwrap-2.rpm
 chmod a+x /usr/bin/python3
-! find /usr/lib/mcpwrap -name '*.pyc' | grep .
+test -z "$(find /usr/lib/mcpwrap -name '*.pyc')"
 mcpwrap purge --yes
 rpm -e mcpwrap
-! find /etc /var/lib /usr -name '*mcpwrap*' | grep .
-! getent passwd mcpwrap-gate
+# No `!`, whose commands may fail without ending a script.
+test -z "$(find /etc /var/lib /usr -name '*mcpwrap*')"
+test -z "$(getent passwd mcpwrap-gate)"
 """
 
 
