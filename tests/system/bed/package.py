@@ -105,15 +105,9 @@ def build_for(target: Target, *, release: int = 1, is_published: bool = False) -
     kept = roots.CACHE / f"{series}-{release}-{_tree_hash()}"
     if is_published:
         with roots.locked(series):
-            remove_unless_of(kept, commit_of_tree())
+            if kept.is_dir() and (kept / _COMMIT).read_text() != commit_of_tree():
+                shutil.rmtree(kept)
     return _kept(kept, series, partial(build_anew, target, release=release))
-
-
-def remove_unless_of(kept: Path, commit: str) -> None:
-    """Remove a folder of the cache unless its package names this commit."""
-    named = kept / _COMMIT
-    if kept.is_dir() and not (named.is_file() and named.read_text() == commit):
-        shutil.rmtree(kept)
 
 
 def build_release(version: str, suite: str) -> Path:

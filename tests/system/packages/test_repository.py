@@ -62,15 +62,27 @@ def test_what_cannot_be_signed_is_not_built(
 ) -> None:
     monkeypatch.setattr(package, "commit_of_tree", lambda: "1234abcd")
     packages.expect_signable(key)  # the twin
-    dist = tmp_path / "dist"
-    for commit, wanted, said in (
-        ("1234abcd", "nobody@packages.test", "has no secret key nobody@packages.test"),
-        ("1234abcd-modified", key, "changes that are not committed"),
-    ):
-        monkeypatch.setattr(package, "commit_of_tree", lambda commit=commit: commit)
-        assert packages.main(["--key", wanted, "--dist", str(dist), "deb13"]) == 1
+    to = str(tmp_path / "to")
+
+    def expect_refused(by: str, said: str) -> None:
+        assert packages.main(["--key", by, "--dist", to, "deb13"]) == 1
         assert said in capfd.readouterr().err
-    assert not dist.exists()
+        assert repository.main(["--key", by, "--url", SERVED_AT, "--to", to, "deb13"]) == 1
+        assert said in capfd.readouterr().err
+
+    expect_refused("other@packages.test", "has no secret key other@packages.test")
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "1234abcd-modified")
+    expect_refused(key, "changes that are not committed")
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "1234abcd")
+    with monkeypatch.context() as without_gpg:
+        without_gpg.setenv("PATH", "")
+        expect_refused(key, "gpg is missing: apt-get install gnupg")
+    for left_out in ("--key", "--url"):  # as `make` gives what is not set
+        argv = {"--key": key, "--url": SERVED_AT, left_out: ""}
+        with pytest.raises(SystemExit, match="2"):
+            repository.main([word for option in argv.items() for word in option])
+        assert "give KEY=ID" in capfd.readouterr().err
+    assert not Path(to).exists()
 
 
 def checked(dist: Path) -> tuple[int, int]:
@@ -126,9 +138,16 @@ def test_the_bill_of_an_rpm_names_what_travels_with_it(tmp_path: Path) -> None:
 
 
 def libraries(dist: Path, package_file: str) -> set[str]:
-    """Return the names in the bill of the one package that has such a name."""
+    """Return the names in the bill of the one package that has such a name.
+
+    Each library has a digest: of its wheel, or of its file.
+    """
     (path,) = dist.glob(f"{package_file}.cdx.json")
-    return {each["name"] for each in json.loads(path.read_text())["components"]}
+    listed = json.loads(path.read_text())["components"]
+    for each in listed:
+        (digested,) = each.get("components", [each])
+        assert len(digested["hashes"][0]["content"]) == 64
+    return {each["name"] for each in listed}
 
 
 def schema(name: str) -> dict[str, object]:

@@ -68,11 +68,11 @@ def expect_signable(key: str) -> None:
     """Check, before anything is built, that it can be signed.
 
     Raises:
-        RuntimeError: gpg is missing, or has no such key; or sources are not committed, so that
-            nobody could build the same package.
+        RuntimeError: gpg is missing, or has no such key; or sources are not committed, so that no
+            commit would give the same package.
     """
     if package.commit_of_tree().endswith("-modified"):
-        raise RuntimeError("sources have changes that are not committed: commit them, or sign not")
+        raise RuntimeError("sources have changes that are not committed: see `git status`")
     try:
         done = subprocess.run(["gpg", "--batch", "--list-secret-keys", key], capture_output=True)
     except FileNotFoundError as error:

@@ -12,7 +12,7 @@ import pytest
 import tomli
 from packaging.specifiers import SpecifierSet
 
-from tests.system.bed import package
+from tests.system.bed import package, roots
 
 TOP = Path(__file__).resolve().parents[3]
 STAGE = runpy.run_path(str(TOP / "packaging/stage.py"), run_name="stage")
@@ -83,12 +83,26 @@ def test_package_and_commit_are_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert json.JSONDecoder().decode(text) == {"package": "deb 1.2+deb13", "commit": "unknown"}
 
 
-def test_a_published_package_is_not_one_that_names_another_commit(tmp_path: Path) -> None:
-    kept = tmp_path / "package-deb13-amd64-1-0123"
-    kept.mkdir()
-    (kept / "commit").write_text("1234abcd")
-    package.remove_unless_of(kept, "1234abcd")
-    assert kept.is_dir()
-    package.remove_unless_of(kept, "5678abcd")
-    assert not kept.exists()
-    package.remove_unless_of(kept, "5678abcd")  # nothing was built yet
+def test_a_published_package_names_the_present_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is built again if its sources were committed since; another package is not."""
+    builds: list[str] = []
+
+    def build(_target: package.Target, _put: object, commit: str, **_options: object) -> Path:
+        builds.append(commit)
+        new = tmp_path / f"new-{len(builds)}"
+        new.mkdir()
+        (new / "mcpwrap.deb").write_text(commit)
+        return new
+
+    monkeypatch.setattr(roots, "CACHE", tmp_path)
+    monkeypatch.setattr(package, "_build", build)
+    target = package.Target("deb13", "amd64")
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "1234abcd-modified")
+    assert package.build_for(target, is_published=True).read_text() == "1234abcd-modified"
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "5678abcd")
+    assert package.build_for(target).read_text() == "1234abcd-modified"
+    assert package.build_for(target, is_published=True).read_text() == "5678abcd"
+    assert package.build_for(target, is_published=True).read_text() == "5678abcd"
+    assert builds == ["1234abcd-modified", "5678abcd"]
