@@ -31,7 +31,7 @@ def sbom(package: Path, version: str, wheels: Path, epoch: int) -> str:
         version=version,
         type=ComponentType.APPLICATION,
         bom_ref="mcpwrap",
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+        hashes=_hashes(digest),
         licenses=[LicenseExpression("Apache-2.0")],
     )
     libraries = [*_libraries(wheels), *([_sdnotify()] if package.suffix == ".rpm" else [])]
@@ -47,23 +47,23 @@ def _libraries(wheels: Path) -> Iterator[Component]:
     for wheel in sorted(wheels.glob("*.whl")):
         metadata = _metadata(wheel)
         name = metadata["Name"].lower().replace("_", "-").replace(".", "-")
-        yield _library(name, metadata["Version"], _sha256(wheel), _licenses(metadata))
+        hashes = _hashes(_sha256(wheel))
+        yield _library(name, metadata["Version"], hashes, _licenses(metadata))
 
 
 def _sdnotify() -> Component:
     """Return the library whose one file is Debian's: the digest is that of the file."""
     digest, path = SDNOTIFY.read_text().split()
-    whole = _library("sdnotify", "0.3.2", "", [LicenseExpression("MIT")])
-    whole.components = [Component(name=path, type=ComponentType.FILE, hashes=_sha256_of(digest))]
+    whole = _library("sdnotify", "0.3.2", [], [LicenseExpression("MIT")])
+    whole.components = [Component(name=path, type=ComponentType.FILE, hashes=_hashes(digest))]
     return whole
 
 
-def _sha256_of(digest: str) -> list[HashType]:
-    return [HashType(alg=HashAlgorithm.SHA_256, content=digest)] if digest else []
-
-
 def _library(
-    name: str, version: str, digest: str, licenses: list[LicenseExpression | DisjunctiveLicense]
+    name: str,
+    version: str,
+    hashes: list[HashType],
+    licenses: list[LicenseExpression | DisjunctiveLicense],
 ) -> Component:
     purl = PackageURL("pypi", None, name, version)
     return Component(
@@ -72,7 +72,7 @@ def _library(
         type=ComponentType.LIBRARY,
         bom_ref=purl.to_string(),
         purl=purl,
-        hashes=_sha256_of(digest),
+        hashes=hashes,
         licenses=licenses,
     )
 
@@ -91,6 +91,10 @@ def _licenses(metadata: Message) -> list[LicenseExpression | DisjunctiveLicense]
     names = [text.rpartition(" :: ")[2] for text in classifiers if text.startswith("License :: ")]
     older = [text] if (text := metadata["License"]) else []
     return [DisjunctiveLicense(name=name) for name in names or older]
+
+
+def _hashes(sha256: str) -> list[HashType]:
+    return [HashType(alg=HashAlgorithm.SHA_256, content=sha256)]
 
 
 def _sha256(path: Path) -> str:
