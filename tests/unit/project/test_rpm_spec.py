@@ -49,13 +49,13 @@ def test_a_first_installation_enables_what_that_of_the_deb_enables() -> None:
 def test_what_squid_reads_or_writes_is_made_before_restorecon_labels_it() -> None:
     """Files that `apply` writes later have the type of their folder."""
     contexts = (TOP / "packaging/selinux/mcpwrap.fc").read_text()
+    patterns = re.findall(r"^(/var/\S+)", contexts, re.MULTILINE)
     made = (TOP / "packaging/tmpfiles.d/mcpwrap.conf").read_text()
-    patterns = re.findall(r"^(/var/\S+)\(/\.\*\)\?", contexts, re.MULTILINE)
-    folders = [
-        re.sub(r"\(.*\)", each, pattern)
-        for pattern in patterns
-        for each in (re.findall(r"\w+", pattern.partition("(")[2]) or [""])
+    folders = re.findall(r"^d (/var/\S+)", made, re.MULTILINE)
+    assert [each for each in folders if any(re.fullmatch(one, each) for one in patterns)] == [
+        "/var/lib/mcpwrap/squid",
+        "/var/lib/mcpwrap/ca",
+        "/var/log/mcpwrap/proxy",
+        "/var/log/mcpwrap/intercept",
     ]
-    assert len(folders) == 4
-    assert [folder for folder in folders if f"\nd {folder} " not in made] == []
     assert "/var/lib/mcpwrap /var/log/mcpwrap" in section("post").partition("restorecon")[2]
