@@ -77,12 +77,8 @@ MADE_ANEW = re.compile(
 
 
 def plain(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files that are not compiled, with /lib as a part of /usr."""
-    return {
-        re.sub(r"^lib/", "usr/lib/", path): content
-        for path, content in files.items()
-        if not path.endswith(".so")
-    }
+    """Return the files that are not compiled."""
+    return {path: content for path, content in files.items() if not path.endswith(".so")}
 
 
 @only_in_test_all(WHY)
