@@ -32,6 +32,7 @@ echo "policies: $(ip rule | grep -cv -e 'lookup local' -e 'lookup main' -e 'look
 echo "addresses: $(ip -o address show to 127.64.0.0/10)"
 echo "accounts: $(getent passwd | grep -c mcpw)"
 """
+UIDS = "ps -eo uid= | awk '$1 >= 20000 && $1 < 40000'"  # those of servers that run
 NOTHING = ["rules: ", "routes: ", "policies: 0", "addresses: ", "accounts: 0"]
 SCRIPT = f"""
 ip link set lo up
@@ -156,12 +157,11 @@ def test_after_prerm_was_killed_purge_leaves_nothing(boot: Callable[..., Machine
     machine.announce("mcpwrap")
     machine.as_root("dpkg --purge mcpwrap")
     assert machine.as_root(LEFT).out.splitlines() == NOTHING
-    assert machine.look("ps -eo uid= | awk '$1 >= 20000 && $1 < 40000'") == ""
+    assert machine.look(UIDS) == ""
 
 
 STATE_OF_ONE = "/var/lib/mcpwrap/state/memory"
 SHARE = f"{STATE_OF_ONE}/share"
-UIDS = "ps -eo uid= | awk '$1 >= 20000 && $1 < 40000'"
 
 
 @only_in_test_all("an administrator's own mount; purge in a chroot is in make test")
