@@ -33,8 +33,8 @@ def command(context: click.Context) -> int:
         return EXIT_OK
     with connect() as connection:
         listing = connection.listing()  # raises before the screen is taken if there is no gate
-        has_view = find_spec("textual") is not None  # pip installs it for `.[approvals]` alone
-        if not (has_view and tty.is_interactive()):
+        # pip installs Textual for `.[approvals]` alone.
+        if not (tty.is_interactive() and find_spec("textual")):
             list_pending.show(connection, listing)
             return EXIT_OK
     # PLC0415: Textual takes 0.3 s to load.
