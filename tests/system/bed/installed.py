@@ -24,7 +24,8 @@ def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
 
 def booted(suite: str, profile: Profile = Profile.LIMITS, *, taken: Sequence[str] = ()) -> Machine:
     """Boot a Debian on which apt has installed the package; `taken` is as in `Container`."""
-    return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile, taken)
+    lower = roots.ensure(roots.run_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], profile, taken)
 
 
 def conformance_machine(suite: str) -> Machine:

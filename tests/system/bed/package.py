@@ -99,14 +99,14 @@ def build_for(target: Target, *, release: int = 1, is_published: bool = False) -
     """Return the package of the present tree for a target. An .rpm has a release number too.
 
     One that is published names the present commit: if the sources were committed since they were
-    built, it is built again.
+    built, it is built again. The former stays: running machines are based on its folder.
     """
     series = f"package-{target.name}-{target.arch}"
     kept = roots.CACHE / f"{series}-{release}-{_tree_hash()}"
     if is_published:
-        with roots.locked(series):
-            if kept.is_dir() and (kept / _COMMIT).read_text() != commit_of_tree():
-                shutil.rmtree(kept)
+        commit = commit_of_tree()
+        if kept.is_dir() and (kept / _COMMIT).read_text() != commit:
+            kept = kept.with_name(f"{kept.name}-{commit}")
     return _kept(kept, series, partial(build_anew, target, release=release))
 
 
@@ -144,10 +144,11 @@ def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
         if not kept.is_dir():
             new = build()
             for old in roots.CACHE.glob(f"{series}-*"):
-                # A running machine may be based on a newer one.
+                # A running machine may be based on one that was used since.
                 if old.stat().st_mtime < time.time() - KEPT_S:
                     shutil.rmtree(old)
             new.rename(kept)
+        os.utime(kept)  # the time of its last use
     (package,) = (path for path in kept.iterdir() if path.suffix in {".deb", ".rpm"})
     return package
 

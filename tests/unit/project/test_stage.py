@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -86,7 +87,7 @@ def test_package_and_commit_are_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_published_package_names_the_present_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is built again if its sources were committed since; another package is not."""
+    """It is built again if its sources were committed since, and no machine loses the former."""
     builds: list[str] = []
 
     def build(_target: package.Target, _put: object, commit: str, **_options: object) -> Path:
@@ -105,4 +106,32 @@ def test_a_published_package_names_the_present_commit(
     assert package.build_for(target).read_text() == "1234abcd-modified"
     assert package.build_for(target, is_published=True).read_text() == "5678abcd"
     assert package.build_for(target, is_published=True).read_text() == "5678abcd"
+    assert package.build_for(target).read_text() == "1234abcd-modified"
     assert builds == ["1234abcd-modified", "5678abcd"]
+
+
+def test_a_package_in_use_is_not_removed_however_old_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day after its last use it is, by the next build of the same series."""
+    old = {name: tmp_path / f"package-deb13-amd64-1-{name}" for name in ("used", "left")}
+    for folder in old.values():
+        folder.mkdir()
+        (folder / "mcpwrap.deb").touch()
+        (folder / "commit").write_text("1234abcd")
+        os.utime(folder, (0, 0))
+
+    def build(*_given: object, **_options: object) -> Path:
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new/mcpwrap.deb").touch()
+        return tmp_path / "new"
+
+    monkeypatch.setattr(roots, "CACHE", tmp_path)
+    monkeypatch.setattr(package, "_build", build)
+    monkeypatch.setattr(package, "commit_of_tree", lambda: "5678abcd")
+    target = package.Target("deb13", "amd64")
+    monkeypatch.setattr(package, "_tree_hash", lambda: "used")
+    assert package.build_for(target).parent == old["used"]
+    monkeypatch.setattr(package, "_tree_hash", lambda: "new")
+    package.build_for(target)
+    assert {name: folder.is_dir() for name, folder in old.items()} == {"used": True, "left": False}
