@@ -52,6 +52,15 @@ def part(kinds: NamespaceFlag) -> None:
         Path("/proc/self", file).write_text(text, encoding="ascii")
 
 
+def make_private() -> None:
+    """Keep mounts made from now on out of the namespace that this one was copied from, and its own.
+
+    Raises:
+        OSError: the kernel, or a rule of AppArmor for user namespaces, refused.
+    """
+    _mount(None, "/", _WITH_ALL_BELOW | _PRIVATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleFiles:
     """Files that a process can see. Its file system has no other file, and no name of one."""
@@ -73,7 +82,7 @@ def show_only(view: VisibleFiles) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    _mount(None, "/", _WITH_ALL_BELOW | _PRIVATE)
+    make_private()
     trees = list(_trees(view))  # before the new root covers one of them
     _mount("tmpfs", _NEW_ROOT, _NO_PROGRAMS, "tmpfs", "mode=0755,size=64M,nr_inodes=64k")
     for path, tree_fd in trees:

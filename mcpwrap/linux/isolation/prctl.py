@@ -29,6 +29,11 @@ def forbid_dumps() -> None:
     _call("set_dumpable", 0)
 
 
+def allow_dumps() -> None:
+    """Allow it again: the kernel takes maps of ids only from a process that can be dumped."""
+    _call("set_dumpable", 1)
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends, to reap them."""
     _call("set_child_subreaper", 1)

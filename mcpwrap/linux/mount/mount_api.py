@@ -7,6 +7,7 @@ has no binding; the calls are made by number, which since 2019 is the same on ev
 import ctypes
 import errno
 import os
+import stat
 import struct
 from enum import IntFlag
 
@@ -52,7 +53,30 @@ def open_itself(path: str) -> int:
 def _opened(path: str, flags: int) -> int:
     flags |= os.O_PATH | os.O_CLOEXEC
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
-    return _call(_OPENAT2, _HERE, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    try:
+        return _call(_OPENAT2, _HERE, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    except OSError as error:
+        if error.errno != errno.ENOSYS:  # by RestrictSUIDSGID=, whose filter cannot read `how`
+            raise
+    return _opened_in_steps(path, flags)
+
+
+def _opened_in_steps(path: str, flags: int) -> int:
+    """Open each folder of the path by its name in the one before, which follows no link."""
+    os.lstat(path)  # most of these paths do not exist, and this is quicker
+    *folders, last = path.split("/")[1:]
+    fd = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    for name in (*folders, last):
+        above_fd = fd
+        try:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=above_fd)
+        finally:
+            os.close(above_fd)
+        is_itself = name is last and flags & os.O_NOFOLLOW
+        if stat.S_ISLNK(os.fstat(fd).st_mode) and not is_itself:
+            os.close(fd)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return fd
 
 
 def copied(fd: int) -> int:

@@ -29,11 +29,14 @@ def parsed(text: str) -> Iterator[Mount]:
         yield Mount(int(fields[0]), _plain(fields[4]), _plain(fields[3]), filesystem)
 
 
-def at_or_below(paths: Collection[str]) -> dict[str, Mount]:
-    """Return the mounts at and below these paths, by path; the topmost if there are several."""
+def at_or_below(paths: Collection[str], fd: int | None = None) -> dict[str, Mount]:
+    """Return the mounts at and below these paths, by path; the topmost if there are several.
+
+    `fd` is the mount table that another process has opened, of its own mount namespace.
+    """
     return {
         mount.path: mount
-        for mount in parsed(_text())
+        for mount in parsed(_text() if fd is None else _text_of(fd))
         if any(mount.path == path or mount.path.startswith(f"{path}/") for path in paths)
     }
 
@@ -63,6 +66,14 @@ def devices_of_accounts() -> dict[int, int]:
 
 def _text() -> str:
     return Path(PATH).read_text(encoding="utf-8", errors="surrogateescape")
+
+
+def _text_of(fd: int) -> str:
+    parts, size = [], 0
+    while part := os.pread(fd, 65536, size):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts).decode(errors="surrogateescape")
 
 
 def _plain(field: str) -> str:

@@ -4,7 +4,7 @@ import ctypes
 import os
 import signal
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _CREATED, _MOVED_TO, _OVERFLOWED = 0x100, 0x80, 0x4000  # linux/inotify.h
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name that follows
@@ -45,13 +45,26 @@ class CreatedNames:
             OSError: the account has too many instances or watches, or may not list a folder.
         """
         self._fd = _expect(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-        self._folder_by_watch: dict[int, str] = {}
+        self.folder_by_watch: dict[int, str] = {}
         for folder in folders:
             try:
                 watch = _libc.inotify_add_watch(self._fd, os.fsencode(folder), _CREATED | _MOVED_TO)
-                self._folder_by_watch[_expect(watch, folder)] = folder
+                self.folder_by_watch[_expect(watch, folder)] = folder
             except (FileNotFoundError, NotADirectoryError):
                 continue
+
+    @classmethod
+    def passed(cls, fd: int, folder_by_watch: Mapping[int, str]) -> "CreatedNames":
+        """Return those that another process watches, by its descriptor."""
+        names = cls(())
+        os.dup2(fd, names.fileno(), inheritable=False)
+        os.close(fd)
+        names.folder_by_watch |= folder_by_watch
+        return names
+
+    def close(self) -> None:
+        """Watch no longer."""
+        os.close(self._fd)
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable on a new name."""
@@ -79,7 +92,7 @@ class CreatedNames:
                 raise OverflowError
             at += _EVENT.size
             name = os.fsdecode(events[at : at + length].rstrip(b"\0"))
-            if folder := self._folder_by_watch.get(watch):
+            if folder := self.folder_by_watch.get(watch):
                 made.add(f"{folder}/{name}")
             at += length
         return made

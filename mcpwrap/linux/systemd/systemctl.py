@@ -85,11 +85,13 @@ def loaded_instances() -> frozenset[str]:
 
 
 def loaded_listeners() -> frozenset[str]:
-    """Return all listeners with a loaded unit, as NAME.UID: active, failed or enabled."""
+    """Return all listeners with a loaded unit, as NAME.UID or NAME.UID.URL."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-http@*")
     return frozenset(
         re.findall(
-            r"^mcpwrap-http@([a-z0-9_-]+\.[0-9]+)\.(?:service|socket) ", listed, re.MULTILINE
+            r"^mcpwrap-http@([a-z0-9_-]+\.[0-9]+(?:\.[a-z0-9_-]+)?)\.(?:service|socket) ",
+            listed,
+            re.MULTILINE,
         )
     )
 
