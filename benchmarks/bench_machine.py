@@ -29,6 +29,7 @@ HUB, HUB_MEMBER, BIG_HUB = "hub", "hubmember", "bighub"
 BIG_MEMBERS, BIG_TOOLS = 10, 30  # of the hub whose list is measured, and of each of them
 MEMBER_TOOLS = 12  # of guest/hub/member.py itself
 PINNED_SERVER, UNPINNED_SERVER, PINNED_TOOLS = "pinned", "unpinned", 300
+PROJECT_SERVER, PROJECT = "project", f"/home/{AGENT}/src/a"
 _SCHEMA = {
     "type": "object",
     "properties": {f"p{n}": {"type": "string", "description": "y" * 60} for n in range(4)},
@@ -66,6 +67,7 @@ class Prepared:
     has_python: bool
     has_hubs: bool
     has_pins: bool
+    has_projects: bool  # the version of the package has `projects`
 
 
 @contextmanager
@@ -98,6 +100,7 @@ def prepared(commit: str = "") -> Iterator[Prepared]:
             has_direct=_may_add(machine, DIRECT_SERVER, direct),
             has_python=_may_add(machine, RUN_SERVER, PYTHON_SERVER),
             has_hubs=_may_add(machine, HUB, _hubs()),
+            has_projects=_may_add(machine, PROJECT_SERVER, _in_project(machine)),
             has_pins=_may_add(machine, PINNED_SERVER, _with_and_without_pins(machine)),
         )
     finally:
@@ -159,6 +162,13 @@ env = {{ PYTHONPATH = "{BED_AT}" }}
 [mcp_servers.{name}.mcpwrap]
 agents = ["{AGENT}"]
 """
+
+
+def _in_project(machine: Machine) -> str:
+    """Return a server that sees its agent's project; make one."""
+    machine.as_user(AGENT, f"mkdir -p {PROJECT} && git init -q {PROJECT}")
+    above = PROJECT.rpartition("/")[0]
+    return _server(PROJECT_SERVER, ours=f'projects = ["{above}:rw"]')
 
 
 def _with_and_without_pins(machine: Machine) -> str:

@@ -8,7 +8,17 @@ import argparse
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.bench_machine import AGENT, ECHO, INSIDE, OTHER, SECRET_SERVER, Prepared, prepared
+from benchmarks.bench_machine import (
+    AGENT,
+    ECHO,
+    INSIDE,
+    OTHER,
+    PROJECT,
+    PROJECT_SERVER,
+    SECRET_SERVER,
+    Prepared,
+    prepared,
+)
 from benchmarks.pairs import print_pairs
 from benchmarks.rows import Of, Row, Target, at_most
 from tests.system.bed.machine import Machine
@@ -16,6 +26,7 @@ from tests.system.bed.machine import Machine
 START = "Session start, from spawning to the first answer (median)"
 IN_A_ROW = "Sessions one after the other, started, asked once and ended"
 ITSELF = "the server itself"
+IN_FOLDER = "mcpwrap-connect, started in a repository"
 ROUNDS, PAUSE_MS = 30, 40
 BLOCKS, SESSIONS, SPAWNS = 5, 40, 600  # spawning alone is so fast that it takes more to time it
 BWRAP = f"bwrap --ro-bind / / --dev /dev --tmpfs /tmp --unshare-pid --unshare-net {ECHO}"
@@ -40,6 +51,8 @@ STARTS: list[tuple[str, str, Target | None]] = [
     ("mcpwrap-connect, wrapper runs", "warm", at_most(8, Of.ADDED)),
     ("mcpwrap-connect, wrapper stopped before", "cold", at_most(80, Of.MEASURED)),
     ("the same, with a secret to mint", "sealed", at_most(150, Of.MEASURED)),
+    (IN_FOLDER, "folder", None),
+    ("the same, and sees the project alone", "project", at_most(10, Of.ADDED)),
     ("sudo -u", "sudo", None),
     ("bwrap", "bwrap", None),
     (f"systemd-run, {len(HARDENING)} hardening properties", "systemd", None),
@@ -118,13 +131,18 @@ def _starts(prepared: Prepared) -> list[Row]:
         "sudo": (AGENT, "", f"sudo -n -u {OTHER} {ECHO}"),
         "bwrap": (AGENT, "", BWRAP),
         "systemd": ("root", "", SYSTEMD_RUN),
+        "folder": (AGENT, "", f"env -C {PROJECT} mcpwrap-connect warm"),
     }
+    if prepared.has_projects:
+        ways["project"] = (AGENT, "", f"env -C {PROJECT} mcpwrap-connect {PROJECT_SERVER}")
     value = _run(prepared.machine, ROUNDS, PAUSE_MS, **ways)
-    itself = value["direct first_p50_ms"]
+    bases = {"direct": "", "project": "folder"}
+    names = {"direct": ITSELF, "folder": IN_FOLDER}
     return [
         Row(
             topic=START, what=what, unit="ms", measured=value.get(f"{way} first_p50_ms"),
-            base_name=ITSELF, base=None if way == "direct" else itself, target=target,
+            base_name=names[bases.get(way, "direct") or "direct"],
+            base=value.get(f"{bases.get(way, 'direct')} first_p50_ms"), target=target,
         )
         for what, way, target in STARTS
     ]  # fmt: skip
