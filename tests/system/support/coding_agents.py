@@ -212,9 +212,9 @@ def model(machine: Machine, calls: list[tuple[str, Json]]) -> Iterator[Model]:
         machine.as_root(f"systemctl stop {UNIT}")
 
 
-def answered(machine: Machine, agent: CodingAgent, *, status: int = 0) -> str:
+def answered(machine: Machine, agent: CodingAgent, *, status: int = 0, folder: str = WORK) -> str:
     """Have alice start the agent with its prompt; return what it printed in the end."""
-    within = f"cd {WORK} && timeout {pace.WAIT_S:.0f} {agent.at_once} < /dev/null"
+    within = f"cd {folder} && timeout {pace.WAIT_S:.0f} {agent.at_once} < /dev/null"
     return machine.as_user("alice", within, status=status).out
 
 
