@@ -145,11 +145,25 @@ def receive(gate: socket) -> bytes:
 
 
 def decision(gate: socket) -> bytes:
-    """Return the packet that starts or refuses the session; send the variables requested before."""
-    while (packet := receive(gate))[:1] == b"?":
+    """Return the packet that starts or refuses the session; send what is requested before."""
+    while (packet := receive(gate))[:1] in {b"?", b"D"}:
+        if packet == b"D":
+            send_folder(gate)
+            continue
         asked = [(n, posix.environ.get(n)) for n in packet[1:].split(b"\0")]
         gate.send(b"\0".join(n + b"=" + v for n, v in asked if v is not None) or b"\0")
     return packet
+
+
+def send_folder(gate: socket) -> None:
+    """Send the current folder, which was the agent's: open for reading, so that it may read it."""
+    try:
+        fd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    except OSError:
+        gate.send(b"D")
+        return
+    gate.sendmsg([b"D"], [(SOL_SOCKET, SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))])
+    posix.close(fd)
 
 
 def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessRule
 from mcpwrap.linux import accounts
@@ -30,6 +31,7 @@ class AgentIdentity:
     door: Door
     via: str = ""  # the session of the hub by which it uses a member
     hub: str = ""  # that hub
+    url_name: str = ""  # of a further URL by which the agent connects
 
     def may_use(self, admission: AccessRule) -> bool:
         """Return whether the access rule allows this kind of connection to the agent."""
@@ -39,7 +41,8 @@ class AgentIdentity:
             case "stub":
                 return admission.admits(self.who.uid, self.who.gids)
             case "http":
-                return self.who.uid in admission.http_uids
+                has_url = not self.url_name or self.url_name in admission.project_by_url
+                return has_url and self.who.uid in admission.http_uids
             case "login":
                 is_trusted = self.who.uid == 0 or accounts.gid_of(APPROVERS) in self.who.gids
                 return admission.login and is_trusted
@@ -53,6 +56,8 @@ class AgentIdentity:
 def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
     """Return the agent identity of a peer whose hello has this claim: an agent's UID, or a login.
 
+    Behind the UID there may be the name of a further URL, `1000.web`.
+
     All listeners have one account, and the unit identifies the listener. So an attacker who
     controls one can open sessions for its own agent and server only.
 
@@ -63,12 +68,16 @@ def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
         return AgentIdentity(who, "stub")
     if claim == LOGIN:
         return AgentIdentity(who, "login")
-    if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
+    uid, dot, url_name = claim.partition(".")
+    if not (uid.isascii() and uid.isdecimal() and len(uid) <= _MAX_DIGITS):
         raise ValueError(f"the value of {session_socket.AGENT} is not a UID")
-    unit = f"mcpwrap-http@{server}.{int(claim)}.service"
+    if dot and not is_server_name(url_name):
+        raise ValueError(f"the value of {session_socket.AGENT} has no valid name of a URL")
+    unit = f"mcpwrap-http@{server}.{int(uid)}{dot}{url_name}.service"
     if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.service_of(who.pid) != (unit, ""):
         raise ValueError("only the listener of an agent may open a session for it")
-    return AgentIdentity(replace(who, uid=int(claim), gids=frozenset()), "http")
+    agent = replace(who, uid=int(uid), gids=frozenset())
+    return AgentIdentity(agent, "http", url_name=url_name)
 
 
 def claim_in(variables: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Entry point of `mcpwrap-http@NAME.UID.service`."""
+"""Entry point of `mcpwrap-http@NAME.UID.service`, and of `NAME.UID.URL` for a further URL."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def read_listener(path: Path, argv: list[str]) -> Listener:
-    """Read root's configuration of this instance, `NAME.UID`.
+    """Read root's configuration of this instance, `NAME.UID` or `NAME.UID.URL`.
 
     Raises:
         UsageError: the file cannot be read, is malformed, or is for another instance.
@@ -54,8 +54,8 @@ def read_listener(path: Path, argv: list[str]) -> Listener:
     except (OSError, msgspec.MsgspecError) as error:
         problem = f"cannot be read: {error}"
         raise UsageError(problem, where=str(path), fix=fix, code="E-HTTP-LISTENER-FILE") from error
-    if argv[1:] != [f"{listener.server}.{listener.uid}"]:
-        problem = f"is for {listener.server}.{listener.uid}, and not for {argv[1:]}"
+    if argv[1:] != [listener.instance()]:
+        problem = f"is for {listener.instance()}, and not for {argv[1:]}"
         raise UsageError(problem, where=str(path), fix=fix, code="E-HTTP-LISTENER-FILE")
     return listener
 

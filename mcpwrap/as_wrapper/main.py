@@ -12,6 +12,7 @@ from mcpwrap.as_wrapper.disk_usage import PersistentFolder
 from mcpwrap.as_wrapper.session import WrapperContext
 from mcpwrap.as_wrapper.supervisor import SecretSource, Supervisor, refuse
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
+from mcpwrap.core.mount_layout import NO_NAMESPACES
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.linux.isolation import cgroup, prctl
@@ -42,16 +43,17 @@ def main() -> int:
     context = _context(spec, me.pw_name, environ)
     listener, notifier = listening_socket(environ), Notifier()
     try:
+        mounts = None
         if context.view:
             notifier.ready("waits for its workspaces")  # root mounts them after this notification
-            context.view.await_root()
+            mounts = context.view.await_root()
         secrets = _secrets(spec, environ)
     except ValueError as error:
         log_line(str(error))
         notifier.status(f"cannot start: {error}")
         _refuse_waiting(listener, f"{spec.name} cannot start: {error}")
         return 1
-    Supervisor(context, secrets, listener, notifier).serve()
+    Supervisor(context, secrets, listener, notifier, mounts).serve()
     return 0
 
 
@@ -83,9 +85,23 @@ def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> Wrap
         logins=Path(environ["STATE_DIRECTORY"]) if spec.has_oauth() else None,
         tree=tree,
         limits=limits,
-        view=WorkspaceMounts(spec.workspaces) if spec.workspaces else None,
+        view=_workspaces(spec),
         lasting=tuple(_persistent(spec, environ)),
     )
+
+
+def _workspaces(spec: ServerSpec) -> WorkspaceMounts | None:
+    """Return what root mounts. Without mount namespaces of sessions it mounts no projects."""
+    if spec.workspaces is None:
+        return None
+    if not spec.workspaces.projects:
+        return WorkspaceMounts(spec.workspaces, "")
+    from mcpwrap.as_wrapper.project import view  # noqa: PLC0415 - few servers need it
+
+    if why := view.why_impossible():
+        why = f"this machine lets no account make mount namespaces: {why} [E-SESSION-NAMESPACES]"
+        (RUNTIME / spec.name / "0" / NO_NAMESPACES).touch()
+    return WorkspaceMounts(spec.workspaces, why)
 
 
 def _persistent(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[PersistentFolder]:

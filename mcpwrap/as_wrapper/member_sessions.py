@@ -8,7 +8,9 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
+from mcpwrap.core import project
 from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire import session_socket
@@ -24,17 +26,23 @@ _MAX_LINE_CHARS = 500
 _MAX_OPENINGS_PER_S = 32  # all members that a hub may have
 
 
+@dataclass(frozen=True, slots=True)
+class OuterRequest:
+    """Hub's own session: its id, its agent's variables, and that agent's current folder."""
+
+    via: str
+    inherited: Mapping[str, str]
+    folder_fd: int | None = None
+
+
 class MemberSessions:
     """Supervisor's end of the channel to the program of one session."""
 
-    def __init__(
-        self, spec: HubSpec, via: str, inherited: Mapping[str, str], gate: str = GATE
-    ) -> None:
-        """`via` is the id of the hub's session; `inherited` are the agent's variables."""
+    def __init__(self, spec: HubSpec, outer: OuterRequest, gate: str = GATE) -> None:
+        """`outer` has a descriptor, which is closed with the channel."""
         self._gate = gate
         self._member_by_name = {member.name: member for member in spec.members}
-        self._via = via
-        self._inherited = inherited
+        self._outer = outer
         self.channel, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel.setblocking(False)  # noqa: FBT003 - of the standard library
         self._lines = LogRateLimit(_MAX_LINES_PER_S)
@@ -75,8 +83,11 @@ class MemberSessions:
         return line
 
     def close(self) -> None:
-        """Close the channel."""
+        """Close the channel, and the agent's folder."""
         self.channel.close()
+        if self._outer.folder_fd is not None:
+            os.close(self._outer.folder_fd)
+            self._outer = replace(self._outer, folder_fd=None)
 
     def _open(self, name: str) -> None:
         member = self._member_by_name.get(name)
@@ -100,13 +111,14 @@ class MemberSessions:
         Raises:
             OSError: the gate cannot be reached now.
         """
-        variables = {
-            name: self._inherited[name] for name in member.inherits if name in self._inherited
-        }
+        given, names = self._outer.inherited, {*member.inherits}
+        if member.has_projects:
+            names |= {*project.VARIABLES}
+        variables = {name: given[name] for name in sorted(names) if name in given}
         hello = session_socket.encode_hello(
             session_socket.Protocol.GATE,
             member.name,
-            {session_socket.VIA: self._via, **variables},
+            {session_socket.VIA: self._outer.via, **variables},
         )
         ours, theirs = list[int](), list[int]()
         try:
@@ -115,13 +127,17 @@ class MemberSessions:
                 control.connect(self._gate)
                 _add_pipe(theirs, ours)  # to the server
                 _add_pipe(ours, theirs)
-                fd_passing.send(control, hello, theirs)
+                fd_passing.send(control, hello, [*theirs, *self._folder_for(member)])
                 return [control.detach(), *ours]
         except OSError:
             fd_passing.close_all(ours)
             raise
         finally:
             fd_passing.close_all(theirs)
+
+    def _folder_for(self, member: HubMemberSpec) -> list[int]:
+        fd = self._outer.folder_fd
+        return [fd] if member.has_projects and fd is not None else []
 
     def _send(self, packet: hub_channel.ToHub, fds: list[int]) -> None:
         with suppress(OSError):  # the program has ended, or does not read: it is its own loss

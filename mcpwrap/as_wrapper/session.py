@@ -1,5 +1,6 @@
 """Session of a wrapper: its folders, its server, its cgroup."""
 
+import dataclasses
 import os
 import signal
 import socket
@@ -13,13 +14,14 @@ import msgspec
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import PersistentFolder
-from mcpwrap.as_wrapper.member_sessions import MemberSessions
-from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
-from mcpwrap.core import environment, umask
+from mcpwrap.as_wrapper.member_sessions import MemberSessions, OuterRequest
+from mcpwrap.as_wrapper.project.agent_folder import AgentFolder
+from mcpwrap.as_wrapper.workspace_mounts import MountWatch, WorkspaceMounts
+from mcpwrap.core import environment, project, umask
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.hub import hub_channel
-from mcpwrap.core.wire.server_files import ServerSpec
+from mcpwrap.core.wire.server_files import Folder, ServerSpec
 from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import CgroupLimits, Leaf
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -39,9 +41,13 @@ class WrapperContext:
     state: Path | None
     tree: Path  # the cgroup that systemd delegated
     limits: CgroupLimits | None  # None: no controller was delegated; the unit's limits hold
-    view: WorkspaceMounts | None  # None: it has no workspace
+    view: WorkspaceMounts | None  # None: it has no workspace, and no projects
     logins: Path | None = None  # folder of the OAuth login to a remote server
     lasting: tuple[PersistentFolder, ...] = ()  # all folders that outlive sessions
+
+    def has_projects(self) -> bool:
+        """Return whether `projects` is set for the server, even if this machine shows none."""
+        return bool(self.spec.workspaces and self.spec.workspaces.projects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +81,7 @@ def prepare_slot(context: WrapperContext, slot_dir: Path) -> SessionSlot:
         leaf.make()
         if context.limits:
             leaf.limit(context.limits)
-        process = spawn.prepare(
-            Sandbox(str(folder), may_be_degraded=context.spec.allow_degraded), leaf
-        )
+        process = spawn.prepare(_sandbox(context, folder), leaf, _session_view(context))
     except OSError:
         leaf.end()
         folder.rmdir()
@@ -85,6 +89,26 @@ def prepare_slot(context: WrapperContext, slot_dir: Path) -> SessionSlot:
     return SessionSlot(
         session_id=session_id, slot_dir=slot_dir, folder=folder, leaf=leaf, process=process
     )
+
+
+def _sandbox(context: WrapperContext, folder: Path) -> Sandbox:
+    return Sandbox(
+        str(folder),
+        may_be_degraded=context.spec.allow_degraded,
+        has_namespaces=context.has_projects(),
+    )
+
+
+def _session_view(context: WrapperContext) -> spawn.View | None:
+    """Return the view of a session's process; None without `projects`, or where none is possible.
+
+    Where none is possible, root has not mounted the folders.
+    """
+    if context.view is None or not context.view.workspaces.projects:
+        return None
+    from mcpwrap.as_wrapper.project.session_view import SessionView  # noqa: PLC0415 - few servers need it
+
+    return SessionView(context.spec.name, context.view.workspaces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +121,27 @@ class SessionRequest:
     umask: str = ""  # the agent's; "" if the gate does not know it
     via: str = ""  # the session's id at the gate, for a hub alone
     of_hub: str = ""  # the hub that has opened it for its agent
+    has_folder: bool = False  # the last descriptor is the agent's current folder
+    pinned: str = ""  # the project, by root's configuration of the agent's URL
+
+    def folder(self) -> AgentFolder:
+        """Return the folder of the agent."""
+        fd = self.fds[-1] if self.has_folder else None
+        return AgentFolder(fd=fd, pinned=self.pinned, agent_uid=int(self.agent_uid))
+
+    def of_members(self) -> OuterRequest:
+        """Return what the sessions of a hub's members have of this one."""
+        fd = os.dup(self.fds[-1]) if self.has_folder else None
+        return OuterRequest(self.via, self.inherited, fd)
+
+    def divided_variables(self, spec: ServerSpec) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the agent's variables that have to name its project, and the server's others.
+
+        A hub's program gets none of the others.
+        """
+        names = self.inherited.keys() & ({*project.VARIABLES} - {*spec.inherits_any})
+        others = () if spec.hub else self.inherited.keys() - names
+        return ({n: self.inherited[n] for n in names}, {n: self.inherited[n] for n in others})
 
     def expect_sound(self, spec: ServerSpec) -> None:
         """Check the request against the protocol of the gate and the wrapper.
@@ -106,6 +151,10 @@ class SessionRequest:
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
         allowed = {*spec.inherits_any, *([session_socket.LOGIN] if spec.has_oauth() else ())}
+        has_projects = bool(spec.workspaces and spec.workspaces.projects)
+        takes_folder = has_projects or bool(spec.hub and spec.hub.passes_folder())
+        if takes_folder:
+            allowed |= {*project.VARIABLES}  # each is compared with the project
         restricted = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
         if not is_uid or not restricted.keys() <= set(spec.inherits):
             raise session_socket.ProtocolError("no valid UID, or a variable that is not inherited")
@@ -114,7 +163,9 @@ class SessionRequest:
         self.umask_for(spec)
         if self.of_hub and not is_server_name(self.of_hub):
             raise session_socket.ProtocolError("not the name of a hub")
-        count = 4 if spec.hub else 3
+        if (self.has_folder and not takes_folder) or (self.pinned and not has_projects):
+            raise session_socket.ProtocolError("a project, and the server sees none")
+        count = (4 if spec.hub else 3) + self.has_folder
         if len(self.fds) != count or bool(self.via) is not bool(spec.hub):
             raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of {count}")
         fd_passing.expect_streams(self.fds[:3], readable=self.fds[0], writable=self.fds[1:3])
@@ -144,6 +195,7 @@ class ServerSession:
         None  # set when the server has ended; its last output may still be on its way
     )
     members: MemberSessions | None = None  # of a hub
+    project: MountWatch | None = None  # on the mounts of its project
     began_s: float = field(default_factory=time.monotonic)
 
     def kill(self) -> None:
@@ -180,9 +232,9 @@ def open_session(
     start.expect_unchanged(context.spec)
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
     hub = context.spec.hub
-    members = MemberSessions(hub, opening.via, opening.inherited) if hub else None
-    inherited = {} if hub else opening.inherited  # a hub's program gets none of them
-    program = _program(context, ready.folder, inherited, value_by_key)
+    members = MemberSessions(hub, opening.of_members()) if hub else None
+    of_project, own = opening.divided_variables(context.spec)
+    program = _program(context, ready.folder, own, value_by_key)
     try:
         if value_by_key and not context.spec.remote:  # the remote program redacts itself
             # Imported here, because most wrappers have no secrets and do not need its libraries.
@@ -194,14 +246,70 @@ def open_session(
             ready.leaf.label(f"hub-{opening.of_hub}")
         more = [members.theirs.fileno(), opening.fds[3]] if members else []
         fds = [opening.fds[0], *output_fds, *more]
-        ready.process.run(program, fds, opening.umask_for(context.spec))
-        connection.send(session_socket.encode(session_socket.ServerStarted(ready.session_id)))
+        launch = spawn.ProgramStart(program, fds, opening.umask_for(context.spec))
+        seen = _start_in_project(context, ready, opening, launch, of_project)
+        started = session_socket.ServerStarted(ready.session_id, seen.path, seen.why)
+        connection.send(session_socket.encode(started))
+    except BaseException:
+        if members:
+            members.close()
+        raise
     finally:
         if copier_pid:
             fd_passing.close_all(list(output_fds))
         if members:
             members.theirs.close()
-    return ServerSession(slot=ready, copier_pid=copier_pid, connection=connection, members=members)
+    return ServerSession(
+        slot=ready,
+        copier_pid=copier_pid,
+        connection=connection,
+        members=members,
+        project=seen.watch,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenProject:
+    """Project that a session sees, or why it sees none; neither where `projects` is not set."""
+
+    path: str = ""
+    why: str = ""
+    watch: MountWatch | None = None
+
+
+def _start_in_project(
+    context: WrapperContext,
+    ready: SessionSlot,
+    opening: SessionRequest,
+    launch: spawn.ProgramStart,
+    variables: Mapping[str, str],
+) -> _SeenProject:
+    """Start the server in its agent's project, if it has `projects`.
+
+    Raises:
+        OSError: the server could not be started, or needs a project and has none.
+    """
+    if context.view is None or not context.has_projects():
+        ready.process.run(launch)
+        return _SeenProject()
+    from mcpwrap.as_wrapper.project import session_view  # noqa: PLC0415 - as above
+
+    if why := context.view.no_projects:
+        if project.names_project(launch.program.args):
+            raise session_view.lacking(why)
+        ready.process.run(launch)
+        return _SeenProject(why=why)
+    asked = session_view.request(opening.folder(), context.view.owner_by_list, variables)
+    try:
+        shown = ready.process.run(dataclasses.replace(launch, request=msgspec.json.encode(asked)))
+    except spawn.NotInViewError as error:
+        raise session_view.lacking(session_view.decode_report(error.report).why) from error
+    report = session_view.decode_report(shown.report)
+    if not report.path:
+        return _SeenProject(why=report.why)
+    folder = Folder(report.path, report.is_writable)
+    watch = context.view.of_session(folder, report.folder_by_watch, shown.fds)
+    return _SeenProject(report.path, watch=watch)
 
 
 def _program(

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,7 @@ from mcpwrap.as_wrapper.resource_limits import KILLED, ResourceLimits
 from mcpwrap.as_wrapper.session import ServerSession, SessionRequest, WrapperContext, open_session
 from mcpwrap.as_wrapper.session_cleanup import SessionCleanup
 from mcpwrap.as_wrapper.session_slots import SessionSlots
+from mcpwrap.as_wrapper.workspace_mounts import MountWatch
 from mcpwrap.core.wire import session_socket, unit_status
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.sd_notify import Notifier
@@ -47,12 +49,14 @@ class Supervisor:
         secrets: SecretSource | None,
         listener: socket.socket,
         notifier: Notifier,
+        mounts: MountWatch | None = None,
     ) -> None:
         self._spec = spec = context.spec
         self._context = context
         self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
+        self._mounts = mounts
         self._limits = ResourceLimits(spec, context.lasting)
         self._cleanup = SessionCleanup()
         self._slots = SessionSlots(context, self._cleanup)
@@ -85,6 +89,7 @@ class Supervisor:
             if self._listener.fileno() in ready:
                 self._accept()
             self._enforce_limits()
+            self._end_with_their_projects(ready)
             self._cleanup.go_on()
             self._slots.prepare(self._slots_in_use())
             self._notifier.alive()
@@ -93,8 +98,8 @@ class Supervisor:
     def _watch(self, wake_fd: int) -> None:
         for readable in (self._listener, wake_fd):
             self._poll.register(readable, select.POLLIN)
-        if self._context.view:
-            self._context.view.watch(self._poll)
+        if self._mounts:
+            self._mounts.watch(self._poll)
 
     def _stop(self) -> None:
         self._cleanup.stop()
@@ -181,6 +186,8 @@ class Supervisor:
                 channel_fd = session.members.channel.fileno()
                 self._session_by_channel[channel_fd] = session
                 self._poll.register(channel_fd, select.POLLIN)
+            if session.project:
+                session.project.watch(self._poll)
             self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> ServerSession | None:
@@ -197,6 +204,8 @@ class Supervisor:
                 inherited=inherited,
                 fds=fds,
                 umask=mask,
+                has_folder=bool(inherited.pop(session_socket.FOLDER, "")),
+                pinned=inherited.pop(session_socket.PINNED_PROJECT, ""),
                 via=inherited.pop(session_socket.VIA, ""),
                 of_hub=inherited.pop(session_socket.OF_HUB, ""),
             )
@@ -275,12 +284,24 @@ class Supervisor:
 
     def _has_lost_a_mount(self) -> bool:
         """Return whether a workspace mount has changed; if so, set the reason of all sessions."""
-        why = self._context.view.lost_mount() if self._context.view else ""
+        why = self._mounts.lost_mount() if self._mounts else ""
         if why:
             log_line(why)
             for session in self._session_by_fd.values():
                 session.ended = session.ended or session_socket.ServerEnded(KILLED, why)
         return bool(why)
+
+    def _end_with_their_projects(self, ready: Collection[int]) -> None:
+        """End each session whose project's mounts have changed: at an event, and each second."""
+        now_s = time.monotonic()
+        for session in self._session_by_fd.values():
+            watch = session.project
+            if watch is None or session.ended or not watch.is_due(ready, now_s):
+                continue
+            if why := watch.lost_mount():
+                log_line(why)
+                session.ended = session_socket.ServerEnded(KILLED, why)
+                session.kill()
 
     def _enforce_limits(self) -> None:
         sessions = list(self._session_by_fd.values())
@@ -299,6 +320,8 @@ class Supervisor:
         del self._session_by_fd[fd]
         self._poll.unregister(fd)
         self._forget_channel(session)
+        if session.project:
+            session.project.close(self._poll)
         session.kill()
         session.stop_copying()
         session.close()

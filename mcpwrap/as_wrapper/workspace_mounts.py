@@ -1,44 +1,108 @@
-"""Workspace mounts of a wrapper: waits until root has made them, and detects changes."""
+"""Mounts of agents' folders: waits until root has made a wrapper's, and detects changes.
+
+A session that sees a project has mounts of its own, which are watched in the same way.
+"""
 
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.core.mount_layout import REPORT, MountKind, layers
-from mcpwrap.core.wire.server_files import Workspaces
+import msgspec
+from msgspec.structs import replace
+
+from mcpwrap.core.mount_layout import (
+    PROJECTS_REPORT,
+    REPORT,
+    MountKind,
+    held_in_project,
+    layers,
+    of_project,
+)
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.linux.mount import mountinfo
-from mcpwrap.linux.mount.mountinfo import Mount
 from mcpwrap.linux.process.signal_fd import CreatedNames
 
 _TIMEOUT_S = 20.0
 _LOOK_EVERY_S = 0.01
+_LOOK_AGAIN_S = 1.0
 _AGAIN = "the next session mounts it again"
+_HELD = {MountKind.HOLD, MountKind.PIN}
 
 
-class WorkspaceMounts:
-    """Workspace mounts in the wrapper's mount namespace."""
+class MountWatch:
+    """Watch on mounts, and on held names that do not exist yet."""
 
-    def __init__(self, workspaces: Workspaces) -> None:
-        made = layers(workspaces)
-        self._paths = [folder.path for folder in workspaces.folders]
-        self._to_be_held = [
-            layer.path for layer in made if layer.kind in {MountKind.HOLD, MountKind.PIN}
-        ]
-        self._mount_by_path: Mapping[str, Mount] = {}
-        self._unheld: frozenset[str] = frozenset()
-        self._names: CreatedNames  # set when root has mounted them
-        # The descriptor is for poll(2), which returns POLLPRI at each change.
-        self._changes = Path(mountinfo.PATH).open("rb")  # noqa: SIM115 - as long as the process
+    def __init__(
+        self,
+        paths: Collection[str],
+        to_be_held: Collection[str],
+        changes_fd: int,
+        names: CreatedNames,
+    ) -> None:
+        """`changes_fd` is the mount table of the namespace they are in, opened there."""
+        self._paths = paths
+        self._to_be_held = to_be_held
+        self._changes_fd = changes_fd
+        self._names = names
+        self._mount_by_path = mountinfo.at_or_below(paths, changes_fd)
+        for path in paths:
+            if path not in self._mount_by_path:
+                raise ValueError(f"{path} is not mounted [E-WORKSPACE-MOUNT]")
+        self._unheld = frozenset(to_be_held) - self._mount_by_path.keys()
+        self._due_at_s = 0.0
 
     def watch(self, poll: select.poll) -> None:
         """Have `poll` return after a mount, an unmount, or a new name beside a held one."""
-        poll.register(self._changes, select.POLLPRI)
+        poll.register(self._changes_fd, select.POLLPRI)
         poll.register(self._names, select.POLLIN)
 
-    def await_root(self) -> None:
-        """Wait until root has mounted them.
+    def is_due(self, ready: Collection[int], now_s: float) -> bool:
+        """Return whether to look: at an event of its descriptors, and each second."""
+        is_due = (
+            now_s >= self._due_at_s or self._changes_fd in ready or self._names.fileno() in ready
+        )
+        if is_due:
+            self._due_at_s = now_s + _LOOK_AGAIN_S
+        return is_due
+
+    def close(self, poll: select.poll) -> None:
+        """Watch no longer."""
+        for fd in (self._changes_fd, self._names.fileno()):
+            with suppress(KeyError):  # it was never watched
+                poll.unregister(fd)
+        os.close(self._changes_fd)
+        self._names.close()
+
+    def lost_mount(self) -> str:
+        """Return which mount has changed and has to be mounted again; "" if none."""
+        now = mountinfo.at_or_below(self._paths, self._changes_fd)
+        for path, mount in self._mount_by_path.items():
+            if now.get(path) != mount:
+                return f"{path} was moved, replaced or unmounted; {_AGAIN} [E-WORKSPACE-CHANGED]"
+        try:
+            made = self._names.read() & self._unheld
+        except OverflowError:
+            return f"too many names were made at once to check them; {_AGAIN} [E-WORKSPACE-CHANGED]"
+        for path in self._to_be_held:
+            if path in made or (path not in now and os.path.lexists(path)):
+                return f"{path} has appeared, and must be read-only; {_AGAIN} [E-WORKSPACE-CHANGED]"
+        return ""
+
+
+class WorkspaceMounts:
+    """Workspaces of a wrapper, and the folders of `projects`, as root mounts them."""
+
+    def __init__(self, workspaces: Workspaces, no_projects: str) -> None:
+        """`no_projects` is why no session of this wrapper can see a project; "" if each can."""
+        self.workspaces = replace(workspaces, projects=()) if no_projects else workspaces
+        self.no_projects = no_projects
+        self.owner_by_list: dict[str, int] = {}
+
+    def await_root(self) -> MountWatch:
+        """Wait until root has mounted them; return the watch on them.
 
         Raises:
             ValueError: root could not, with the reason; or did not within 20 s.
@@ -54,31 +118,32 @@ class WorkspaceMounts:
             time.sleep(_LOOK_EVERY_S)
         if refused := report.read_text(encoding="utf-8"):
             raise ValueError(refused)
-        self._mount_by_path = mountinfo.at_or_below(self._paths)
-        for path in self._paths:
-            if path not in self._mount_by_path:
-                raise ValueError(f"{path} is not mounted [E-WORKSPACE-MOUNT]")
-        self._unheld = frozenset(self._to_be_held) - self._mount_by_path.keys()
+        self.owner_by_list = msgspec.json.decode(
+            Path(PROJECTS_REPORT).read_bytes(), type=dict[str, int]
+        )
+        made = layers(self.workspaces)
+        to_be_held = [layer.path for layer in made if layer.kind in _HELD]
+        paths = [layer.path for layer in made if layer.kind not in _HELD]
+        changes_fd = os.open(mountinfo.PATH, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._names = CreatedNames({str(Path(path).parent) for path in self._to_be_held})
+            names = CreatedNames({str(Path(path).parent) for path in to_be_held})
         except OSError as error:
             # The server may have caused this: as the owner it could still make names there.
             why = f"new names in {error.filename} cannot be watched: {error.strerror}"
             raise ValueError(
                 f"{why}; make sure that the folder's owner can list it [E-WORKSPACE-WATCH]"
             ) from error
+        return MountWatch(paths, to_be_held, changes_fd, names)
 
-    def lost_mount(self) -> str:
-        """Return which mount has changed and has to be mounted again; "" if none."""
-        now = mountinfo.at_or_below(self._paths)
-        for path, mount in self._mount_by_path.items():
-            if now.get(path) != mount:
-                return f"{path} was moved, replaced or unmounted; {_AGAIN} [E-WORKSPACE-CHANGED]"
-        try:
-            made = self._names.read() & self._unheld
-        except OverflowError:
-            return f"too many names were made at once to check them; {_AGAIN} [E-WORKSPACE-CHANGED]"
-        for path in self._to_be_held:
-            if path in made or (path not in now and os.path.lexists(path)):
-                return f"{path} has appeared, and must be read-only; {_AGAIN} [E-WORKSPACE-CHANGED]"
-        return ""
+    def of_session(
+        self, project: Folder, folder_by_watch: Mapping[int, str], fds: Sequence[int]
+    ) -> MountWatch:
+        """Return the watch on a session's project, by the descriptors that its process has opened.
+
+        Raises:
+            ValueError: the project was moved meanwhile.
+        """
+        changes_fd, names_fd = fds
+        to_be_held = [layer.path for layer in held_in_project(of_project(self.workspaces, project))]
+        names = CreatedNames.passed(names_fd, folder_by_watch)
+        return MountWatch([project.path], to_be_held, changes_fd, names)

@@ -173,13 +173,15 @@ class Server:
     intercept: bool = False  # TLS is opened, and each request judged
     requests: tuple[AllowedRequest, ...] = ()  # if any, only these; needs `intercept`
     workspace: tuple[Workspace, ...] = ()
+    projects: tuple[Workspace, ...] = ()  # of these a session sees its agent's project alone
     writable_command: bool = False  # another account than root can change what it runs
-    protect: bool = True  # held names in workspaces are read-only
+    protect: bool = True  # held names in workspaces and projects are read-only
     protect_instructions: bool = True  # so are the files that agents read as instructions
     umask: int | None = None  # None is the agent's
     state: bool = False
     cache: bool = False  # a persistent folder, for what npx and uvx download
     secret_files: tuple[str, ...] = ()
+    http: Mapping[str, str] = field(default_factory=dict)  # projects of further URLs, by name
     relay: Relay = "gate"
     pins: Pins = "first-use"
     expose: Expose = ""  # protocol for agents, besides stdio

@@ -77,6 +77,8 @@ def read(name: str, reader: TomlTableReader) -> Server:
         intercept=ours.flag("intercept"),
         requests=ours.many("requests", value_parsers.request),
         workspace=ours.many("workspace", value_parsers.workspace),
+        projects=ours.many("projects", value_parsers.workspace),
+        http=local_program.read_urls(ours.table("http")),
         protect=ours.flag("protect", usual=True),
         protect_instructions=ours.flag("protect_instructions", usual=True),
         writable_command=ours.flag("writable_command"),
@@ -103,7 +105,7 @@ def read(name: str, reader: TomlTableReader) -> Server:
         )
     ours.finish(keys_of(_SETTINGS[type(runs)]))
     _expect_sound_egress(server, ours)
-    _expect_each_workspace_once(server, ours)
+    _expect_each_folder_once(server, ours)
     if server.relay == "direct" and server.speaks_http():
         ours.note(
             "relay",
@@ -118,6 +120,8 @@ def read(name: str, reader: TomlTableReader) -> Server:
             python_server.expect_no_program(server, ours)
         case Local():
             local_program.expect_each_file_to_be_a_secret(server, ours)
+            local_program.expect_sound_projects(server, runs, reader, ours)
+            local_program.expect_sound_urls(server, ours)
         case Hub():
             pass  # its parser has refused what a hub cannot have
         case _:
@@ -237,12 +241,13 @@ def _expect_sound_egress(server: Server, ours: TomlTableReader) -> None:
             )
 
 
-def _expect_each_workspace_once(server: Server, ours: TomlTableReader) -> None:
-    folders = [workspace.path for workspace in server.workspace]
-    for path in sorted({path for path in folders if folders.count(path) > 1}):
-        ours.note(
-            "workspace", f"{path} is listed twice", "keep one of the two", code="E-CONFIG-DUPLICATE"
-        )
+def _expect_each_folder_once(server: Server, ours: TomlTableReader) -> None:
+    for key, listed in (("workspace", server.workspace), ("projects", server.projects)):
+        folders = [folder.path for folder in listed]
+        for path in sorted({path for path in folders if folders.count(path) > 1}):
+            ours.note(
+                key, f"{path} is listed twice", "keep one of the two", code="E-CONFIG-DUPLICATE"
+            )
 
 
 def _limits(reader: TomlTableReader, persistent: Mapping[str, bool]) -> Limits:

@@ -103,6 +103,7 @@ def _ours(server: Server) -> _Lines:
         yield "egress", egress
     if is_local or workspace:
         yield "workspace", workspace
+    yield from _unusual(("projects", tuple(map(_workspace, server.projects))))
     yield from _unusual(("direct", tuple(map(_direct, _beyond(server)))))
     yield from _flag("transparent", server.transparent, usual=is_local)
     yield from _flag("intercept", server.intercept)
@@ -122,6 +123,7 @@ def _ours(server: Server) -> _Lines:
     if server.idle_exit_s != _PLAIN.idle_exit_s:
         yield "idle_exit", _time(server.idle_exit_s)
     yield from _unusual(
+        ("http", {name: {"project": path} for name, path in server.http.items()}),
         ("previews", {tool: dict(_preview(rule)) for tool, rule in server.previews.items()}),
         ("limits", dict(_limits(server.limits))),
     )

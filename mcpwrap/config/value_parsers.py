@@ -86,8 +86,8 @@ def plain_text(value: str) -> str:
 
 
 def argument(value: str) -> str:
-    """Parse one argument of the command."""
-    if _REFERENCE.search(value):
+    """Parse one argument of the command, in which only the session's project is a reference."""
+    if any(key != names.PROJECT for key in _REFERENCE.findall(value)):
         raise BadValueError(
             "a secret in an argument can be read by every account of the machine",
             "pass it as a variable in `env`, or as a file with `secret_files`",
@@ -317,6 +317,18 @@ def url(value: str) -> str:
         )
     if found["port"]:
         _port(found["port"])
+    return value
+
+
+def url_name(value: str) -> str:
+    """Parse the name of a further URL of a server's agents, which is part of a unit's name."""
+    if not names.is_server_name(value):
+        raise BadValueError(
+            "is not a valid name of a URL",
+            f"begin with a-z, go on with a-z 0-9 _ -, use at most {names.MAX_NAME_CHARS} "
+            "characters",
+            code="E-CONFIG-URL-NAME",
+        )
     return value
 
 

@@ -7,6 +7,9 @@ folder that leads to one is pinned, because a server that renames it could put a
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 
@@ -69,6 +72,11 @@ INSTRUCTIONS = (
 
 REPORTS = "/run/mcpwrap/ws"  # in the wrapper's mount namespace alone
 REPORT = f"{REPORTS}/refused"  # why workspaces cannot be shown; empty if they are
+# Of each folder in `projects` that is mounted, the UID of its owner: JSON, by path.
+PROJECTS_REPORT = f"{REPORTS}/projects"
+# In the folder of a wrapper's first session slot: that wrapper cannot make a mount namespace, so
+# the folders of `projects` are not mounted.
+NO_NAMESPACES = "no-namespaces"
 
 
 class MountKind(Enum):
@@ -88,22 +96,47 @@ class WorkspaceMount:
     kind: MountKind
 
 
-def layers(workspaces: Workspaces) -> list[WorkspaceMount]:
+@lru_cache(maxsize=1)
+def layers(workspaces: Workspaces) -> tuple[WorkspaceMount, ...]:
     """Return the mounts in the order in which they are made: deeper paths come later."""
     names: tuple[str, ...] = HELD if workspaces.protect else ()
     if workspaces.protect_instructions:
         names += INSTRUCTIONS
     made: dict[WorkspaceMount, None] = {}  # in order, each once
-    folders = sorted(workspaces.folders, key=lambda folder: folder.path.split("/"))
-    for folder in folders:
-        around = [other for other in folders if is_below(folder.path, other.path)]
-        if around and around[-1].is_writable:
-            made |= dict.fromkeys(_pins(around[-1].path, folder.path))
+    shown = sorted((*workspaces.folders, *workspaces.projects), key=_parts)
+    for folder in shown:
+        around = [other for other in workspaces.folders if is_below(folder.path, other.path)]
+        if around and (innermost := max(around, key=_parts)).is_writable:
+            made |= dict.fromkeys(_pins(innermost.path, folder.path))
         kind = MountKind.SHOW_WRITABLE if folder.is_writable else MountKind.SHOW
         made[WorkspaceMount(folder.path, kind)] = None
-        if folder.is_writable:
+        if folder.is_writable and folder not in workspaces.projects:  # each session holds its own
             made |= dict.fromkeys(_held(folder, names))
-    return list(made)
+    return tuple(made)
+
+
+def _parts(folder: Folder) -> list[str]:
+    return folder.path.split("/")
+
+
+def of_project(workspaces: Workspaces, project: Folder) -> Workspaces:
+    """Return the workspaces of one session within its project: the project, and those in it."""
+    inside = (each for each in workspaces.folders if is_below(each.path, project.path))
+    return replace(workspaces, folders=(project, *inside), projects=())
+
+
+def held_in_project(workspaces: Workspaces) -> list[WorkspaceMount]:
+    """Return the names to pin and to hold of what `of_project` returned.
+
+    Those in a workspace inside the project are held in the wrapper's namespace already.
+    """
+    _, *inside = workspaces.folders
+    return [
+        layer
+        for layer in layers(workspaces)
+        if layer.kind in {MountKind.PIN, MountKind.HOLD}
+        and not any(is_below(layer.path, folder.path) for folder in inside)
+    ]
 
 
 def is_held(path: str) -> bool:

@@ -23,6 +23,7 @@ EGRESS_PORT = 3128  # of Squid, at each egress and health address
 _HEALTH = {"proxy": 128, "intercept": 192}
 _NO_NAME = re.compile(r"[^a-z0-9_-]+")
 OAUTH_KEY = "MCPWRAP_OAUTH_KEY"
+PROJECT = "PROJECT"  # `${PROJECT}` in an argument of a server
 
 
 def is_server_name(untrusted_name: str) -> bool:

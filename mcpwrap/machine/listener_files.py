@@ -15,10 +15,13 @@ _MAX_BYTES = 65_536
 def urls_of(uid: int) -> dict[str, str]:
     """Return the server at each URL that this account may use; the URLs have no slash at the end.
 
-    A file that is not root's, or has the format of another version, is ignored.
+    The first URL of a server comes after its further ones. A file that is not root's, or has the
+    format of another version, is ignored.
     """
     found = [_listener(path) for path in sorted(FOLDER.glob("*.json"))]
-    return {f"http://{one.address}:{PORT}": one.server for one in found if one and one.uid == uid}
+    own = [one for one in found if one and one.uid == uid]
+    own.sort(key=lambda one: not one.url_name)
+    return {f"http://{one.address}:{PORT}": one.server for one in own}
 
 
 def _listener(path: Path) -> Listener | None:

@@ -107,7 +107,7 @@ def listeners() -> list[Listener]:
     found = {p: text for p in _glob(paths.listener("*")) if (text := _text(p)) is not None}
     return sorted(
         (_listener(path, text) for path, text in found.items()),
-        key=lambda each: (each.server, each.uid),
+        key=lambda each: (each.server, each.uid, each.url_name),
     )
 
 

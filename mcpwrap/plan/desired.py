@@ -272,6 +272,8 @@ def _admission(
         sessions=server.limits.sessions,
         executes=isinstance(server.runs, Python),
         workspaces=tuple(one.path for one in server.workspace if one.is_writable),
+        projects=tuple(one.path for one in server.projects),
+        project_by_url=dict(sorted(server.http.items())),
         previews=dict(server.previews),
     )
 
@@ -300,6 +302,8 @@ def _private(server: Server) -> Iterator[str]:
             yield "secrets"
     if server.workspace:
         yield "workspace"
+    if server.projects:
+        yield "projects"
 
 
 def _groups(server: Server) -> list[str]:

@@ -17,11 +17,6 @@ from mcpwrap.plan.registry import Registry
 NFT = "/usr/sbin/nft"
 
 
-def instance(listener: Listener) -> str:
-    """Return the instance name of a listener's units: no server's name has a dot."""
-    return f"{listener.server}.{listener.uid}"
-
-
 def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
     """Return the registry with the addresses that listeners have and that it lacks.
 
@@ -30,11 +25,11 @@ def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
     known = dict(registry.by_name)
     taken = {n for allocation in known.values() for n in allocation.http.values()}
     for listener in _written(files):
-        allocation, uid = known.get(listener.server), str(listener.uid)
+        allocation, agent = known.get(listener.server), listener.agent()
         number = _number(listener)
-        if allocation and uid not in allocation.http and number and number not in taken:
+        if allocation and agent not in allocation.http and number and number not in taken:
             taken.add(number)
-            http = {**allocation.http, uid: number}
+            http = {**allocation.http, agent: number}
             known[listener.server] = msgspec.structs.replace(allocation, http=http)
     return Registry(by_name=known)
 
@@ -51,7 +46,8 @@ def assigned(registry: Registry, rule_by_server: Mapping[str, specs.AccessRule])
     free = _free({n for allocation in by_name.values() for n in allocation.http.values()})
     for name, admission in sorted(rule_by_server.items()):
         http = by_name[name].http
-        new = {str(uid): next(free) for uid in admission.http_uids if str(uid) not in http}
+        agents = (agent for agent, _, _ in _agents(admission))
+        new = {agent: next(free) for agent in agents if agent not in http}
         if new:
             by_name[name] = msgspec.structs.replace(by_name[name], http={**http, **new})
     return Registry(by_name=by_name)
@@ -65,13 +61,22 @@ def desired_listeners(
         Listener(
             server=name,
             uid=uid,
-            address=listener_file.address_at(registry.by_name[name].http[str(uid)]),
+            address=listener_file.address_at(registry.by_name[name].http[agent]),
             is_remote=isinstance(config.servers[name].runs, RemoteServer),
+            url_name=url_name,
         )
         for name, admission in rule_by_server.items()
-        for uid in admission.http_uids
+        for agent, uid, url_name in _agents(admission)
     ]
-    return {instance(listener): listener for listener in found}
+    return {listener.instance(): listener for listener in found}
+
+
+def _agents(admission: specs.AccessRule) -> Iterator[tuple[str, int, str]]:
+    """Yield each agent as in the registry, with its UID and the name of its further URL."""
+    for uid in admission.http_uids:
+        yield str(uid), uid, ""
+        for url_name in admission.project_by_url:
+            yield f"{uid}.{url_name}", uid, url_name
 
 
 def elements(listeners: Mapping[str, Listener]) -> Elements:
@@ -83,7 +88,7 @@ def elements(listeners: Mapping[str, Listener]) -> Elements:
 
 def files(listener: Listener) -> dict[str, str]:
     """Return the configuration file of a listener, and the drop-in with its address for PID 1."""
-    name = instance(listener)
+    name = listener.instance()
     return {
         paths.listener(name): specs.encode(listener),
         paths.listener_drop_in(name): _drop_in(listener),

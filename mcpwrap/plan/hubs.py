@@ -35,6 +35,7 @@ def spec(hub: Hub, servers: Mapping[str, Server]) -> specs.HubSpec:
                 namespace=member.namespace,
                 instructions=member.instructions,
                 inherits=tuple(name for some in _inherited(servers[member.name]) for name in some),
+                has_projects=bool(servers[member.name].projects),
             )
             for member in hub.members
         )
@@ -57,7 +58,10 @@ def with_members(
             )
             for member in hub.members
         )
-        marked[name] = msgspec.structs.replace(marked[name], hub=offered)
+        passes_folder = any(config.servers[member.name].projects for member in hub.members)
+        marked[name] = msgspec.structs.replace(
+            marked[name], hub=offered, passes_folder=passes_folder
+        )
     return marked
 
 

@@ -11,7 +11,9 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
 FORMAT = 1
-_AgentUid = Annotated[str, msgspec.Meta(pattern=r"\A(?:0|[1-9][0-9]{0,9})\Z")]
+_Agent = Annotated[
+    str, msgspec.Meta(pattern=r"\A(?:0|[1-9][0-9]{0,9})(?:\.[a-z][a-z0-9_-]{0,25})?\Z")
+]
 _Number = Annotated[int, msgspec.Meta(ge=1, le=listener_file.LAST)]
 _INSTANCE = r"\A(?:(?:proxy|intercept)-[1-9][0-9]{0,3})?\Z"
 
@@ -23,8 +25,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_retired: bool = False
     # The instance of Squid, "" for none; null is of a version that had one of each kind.
     squid: Annotated[str, msgspec.Meta(pattern=_INSTANCE)] | None = None
-    # The numbers of its listeners, by the UID of the agent: an agent's URL never changes.
-    http: dict[_AgentUid, _Number] = {}
+    # The numbers of its listeners, by the UID of the agent, and the name of a further URL behind a
+    # dot: an agent's URL never changes.
+    http: dict[_Agent, _Number] = {}
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -47,7 +47,7 @@ def _of_server(server: Server) -> Iterator[str]:
             )
         if server.runs.inherits_any:
             yield _inherited(server.name, server.runs.inherits_any)
-    if any(workspace.is_writable for workspace in server.workspace):
+    if any(folder.is_writable for folder in (*server.workspace, *server.projects)):
         if not server.protect:
             yield _UNPROTECTED.format(server.name)
         if not server.protect_instructions:

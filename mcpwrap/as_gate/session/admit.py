@@ -11,8 +11,10 @@ from mcpwrap.as_gate.hubs.catalogue import sealed_catalogue
 from mcpwrap.as_gate.hubs.hub_identity import OuterSession, agent_of_hub, why_not_member
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.pins import initial_view
+from mcpwrap.as_gate.session import project
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.session.project import SessionProject
 from mcpwrap.as_gate.session.relay import RelaySession, run_relay, send_to_stub
 from mcpwrap.as_gate.session.variables import umask_for, variables_for
 from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
@@ -72,10 +74,19 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         recorder = _recorder(agent, name, claim_in(variables), context)
         judging = _judge(recorder, agent, admission, context)
         env = variables_for(stub, variables, agent, admission) | umask_for(agent, agent_pidfd)
-        wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
+        wanted = StartRequest(
+            name,
+            who.uid,
+            env,
+            agent_fds[:2],
+            _is_direct(agent, admission),
+            folder_fd=project.folder_of(stub, agent, admission, agent_fds),
+            pinned_project=admission.project_by_url.get(agent.url_name, ""),
+        )
         if admission.hub:
             wanted = _of_hub(wanted, agent, recorder.about.session, context)
-        wrapper, server_fds = start(wanted, stub, monitor)
+        started = start(wanted, stub, monitor)
+        seen = project.shown(name, started.packet, admission)
         monitor.send(packets.StartSucceeded())
     except RefusalError as refusal:
         _refuse(stub, f"uid {who.uid}, {name!r}", refusal.status, refusal.why)
@@ -84,9 +95,9 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         status = session_socket.Exit.PROTOCOL
         _refuse(stub, f"uid {who.uid}, {name!r}", status, _handshake_failure(error))
         return
-    send_to_stub(stub, session_socket.ServerStarted())
+    _tell_started(stub, judging, seen)
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
-    session = RelaySession(stub, wrapper, wanted, server_fds, judging, context.verdicts)
+    session = RelaySession(stub, started.wrapper, wanted, started.fds, judging, context.verdicts)
     run_relay(session, context.filter.enter)
 
 
@@ -105,7 +116,7 @@ def _handshake_failure(error: OSError | ValueError) -> str:
 
 
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
-    """Return the server's name, the variables of the hello, and two descriptors."""
+    """Return the server's name, the variables of the hello, and two descriptors, of a hub three."""
     packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
     name, variables = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
     if name in session_socket.QUERIES and not fds:
@@ -113,10 +124,10 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
     if not is_server_name(name):
         why = "no server can have that name [E-SESSION-SERVER-NAME]"
         raise RefusalError(session_socket.Exit.USAGE, why)
-    if len(fds) != 2:
+    if len(fds) not in ({2, 3} if session_socket.VIA in variables else {2}):
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
-    fd_passing.expect_streams(fds, readable=fds[0], writable=fds[1:])
-    fd_passing.expect_own_fifos(fds, uid)
+    fd_passing.expect_streams(fds[:2], readable=fds[0], writable=fds[1:2])
+    fd_passing.expect_own_fifos(fds[:2], uid)
     return name, variables, fds
 
 
@@ -150,6 +161,13 @@ def _of_hub(
     agent = replace(agent, via=session, hub=wanted.name)
     fd = sealed_catalogue(agent, context.admissions, context.policies)
     return replace(wanted, inherited=inherited, catalogue_fd=fd)
+
+
+def _tell_started(stub: socket.socket, judging: SessionJudge, seen: SessionProject) -> None:
+    judging.see(seen)
+    send_to_stub(stub, session_socket.ServerStarted())
+    if seen.why_none:  # with a direct relay there is no message to which it could be added
+        send_to_stub(stub, session_socket.StderrChunk(f"{seen.why_none}\n".encode()))
 
 
 def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> AccessRule:

@@ -7,6 +7,7 @@ from mcpwrap.as_gate.session.call_limiter import SessionCallLimiter
 from mcpwrap.as_gate.session.definitions_client import SessionDefinitions
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.session.pins_client import SessionOffers
+from mcpwrap.as_gate.session.project import SessionProject
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.definitions.collector import DefinitionsCollector
 from mcpwrap.core.gate.definitions.pin_check import PinnedServer, SessionPins
@@ -60,6 +61,12 @@ class SessionJudge:
         about = self._about
         server = PinnedServer(about.server, self._pins, about.session, about.uid)
         self.gate.pin(SessionPins(server, view, SessionOffers(self._monitor)))
+
+    def see(self, seen: SessionProject) -> None:
+        """Record the project that the server sees, or tell the agent why it sees none."""
+        self._recorder.project = seen.path
+        if seen.why_none:
+            self.gate.advise(seen.why_none)
 
     @property
     def is_of_hub(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity
 from mcpwrap.as_gate.state.refusal import RefusalError
-from mcpwrap.core import environment, umask
+from mcpwrap.core import environment, project, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessRule
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
@@ -36,7 +36,8 @@ def umask_for(agent: AgentIdentity, agent_pidfd: int) -> dict[str, str]:
 
 def _requested(stub: socket.socket, admission: AccessRule) -> dict[str, str]:
     """Request the agent's values of the variables that this server inherits."""
-    names = (*admission.inherits, *admission.inherits_any)
+    of_project = project.VARIABLES if admission.takes_folder() else ()
+    names = tuple(dict.fromkeys((*admission.inherits, *admission.inherits_any, *of_project)))
     if not names:
         return {}
     stub.send(session_socket.encode(session_socket.VariablesRequest(names)))
@@ -46,9 +47,11 @@ def _requested(stub: socket.socket, admission: AccessRule) -> dict[str, str]:
 
 
 def _checked(env: dict[str, str], admission: AccessRule) -> dict[str, str]:
-    if not env.keys() <= {*admission.inherits, *admission.inherits_any}:
+    # The wrapper compares those of the project with the project.
+    unchecked = {*admission.inherits_any, *(project.VARIABLES if admission.takes_folder() else ())}
+    if not env.keys() <= {*admission.inherits, *unchecked}:
         raise session_socket.ProtocolError("variables that were not requested")
-    for name in sorted(env.keys() - set(admission.inherits_any)):
+    for name in sorted(env.keys() - unchecked):
         if why := environment.why_not(name, env[name]):
             fix = f'unset it, or have root write `inherits_any = ["{name}"]`'
             raise RefusalError(session_socket.Exit.USAGE, f"{why}: {fix} [E-SESSION-VARIABLE]")

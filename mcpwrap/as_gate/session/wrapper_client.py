@@ -29,25 +29,32 @@ class StartRequest:
     agent_fds: list[int]
     is_direct: bool  # the server gets the agent's own descriptors
     catalogue_fd: int | None = None  # of a hub
+    folder_fd: int | None = None  # the agent's current folder, for a server with `projects`
+    pinned_project: str = ""  # in its place, of the agent's further URL
+
+    def more_fds(self) -> list[int]:
+        """Return the descriptors after those of the session, in their order."""
+        return [fd for fd in (self.catalogue_fd, self.folder_fd) if fd is not None]
 
 
-def start(
-    wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
-) -> tuple[socket.socket, list[int]]:
-    """Start the server; return the wrapper's connection and our ends of the server's pipes.
+@dataclass(frozen=True, slots=True)
+class StartedServer:
+    """Started server: its wrapper's connection and packet, and our ends of the server's pipes."""
 
-    The catalogue of a hub is closed.
-    """
+    wrapper: socket.socket
+    fds: list[int]
+    packet: session_socket.ServerStarted
+
+
+def start(wanted: StartRequest, stub: socket.socket, monitor: ToMonitor) -> StartedServer:
+    """Start the server. The catalogue of a hub and the agent's folder are closed."""
     try:
         return _start(wanted, stub, monitor)
     finally:
-        if wanted.catalogue_fd is not None:
-            os.close(wanted.catalogue_fd)
+        fd_passing.close_all(wanted.more_fds())
 
 
-def _start(
-    wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
-) -> tuple[socket.socket, list[int]]:
+def _start(wanted: StartRequest, stub: socket.socket, monitor: ToMonitor) -> StartedServer:
     name = wanted.name
     if why := monitor.failures.refusal(name, time.monotonic()):
         raise RefusalError(session_socket.Exit.WRAPPER, why)
@@ -72,37 +79,39 @@ def _start(
         raise RefusalError(session_socket.Exit.WRAPPER, refusal.why) from None
 
 
-def _ask_wrapper(wanted: StartRequest, stub: socket.socket) -> tuple[socket.socket, list[int]]:
-    """Return the wrapper's connection and our ends; on any failure all are closed."""
+def _ask_wrapper(wanted: StartRequest, stub: socket.socket) -> StartedServer:
+    """Return the started server; on any failure all descriptors are closed."""
     wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours, theirs = _pipes(1 if wanted.is_direct else 3)
     try:
-        _ask_over(wrapper, wanted, stub, theirs)
+        packet = _ask_over(wrapper, wanted, stub, theirs)
     except BaseException:
         wrapper.close()
         fd_passing.close_all(ours)
         raise
     finally:
         fd_passing.close_all(theirs)
-    return wrapper, ours
+    return StartedServer(wrapper, ours, packet)
 
 
 def _ask_over(
     wrapper: socket.socket, wanted: StartRequest, stub: socket.socket, theirs: list[int]
-) -> None:
+) -> session_socket.ServerStarted:
     wrapper.settimeout(session_socket.START_S)
     subject = str(wanted.agent_uid)
-    greeting = session_socket.encode_hello(
-        session_socket.Protocol.WRAPPER, subject, wanted.inherited
-    )
+    inherited = wanted.inherited
+    if wanted.folder_fd is not None:
+        inherited = {**inherited, session_socket.FOLDER: "1"}
+    if wanted.pinned_project:
+        inherited = {**inherited, session_socket.PINNED_PROJECT: wanted.pinned_project}
+    greeting = session_socket.encode_hello(session_socket.Protocol.WRAPPER, subject, inherited)
     fds = [*wanted.agent_fds, *theirs] if wanted.is_direct else [*theirs]
-    if wanted.catalogue_fd is not None:
-        fds.append(wanted.catalogue_fd)
+    fds += wanted.more_fds()
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
     fd_passing.send(wrapper, greeting, fds)
     match _answer(wrapper, stub):
-        case session_socket.ServerStarted():
-            return
+        case session_socket.ServerStarted() as started:
+            return started
         case session_socket.SessionRefused(status, why):
             known = {session_socket.Exit.BUSY, session_socket.Exit.UNAVAILABLE}
             kind = session_socket.Exit(status) if status in known else session_socket.Exit.WRAPPER

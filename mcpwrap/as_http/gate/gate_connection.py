@@ -11,7 +11,6 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE = "/run/mcpwrap/gate.sock"
-AGENT = "MCPWRAP_AGENT"  # the variable of the hello that has the agent's UID
 _FIRST_S = 45.0  # sum of the gate's own timeouts: handshake, variables, start of the wrapper
 _TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed has restarted in less
 _NO_GATE = "the gate does not answer: see `systemctl status mcpwrap-gate`"
@@ -48,8 +47,8 @@ class GateConnection:
             os.close(fd)
 
 
-def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
-    """Begin a session. This blocks for up to a minute.
+def open_gate_connection(path: str, server: str, agent: str) -> GateConnection:
+    """Begin a session for the agent of a listener. This blocks for up to a minute.
 
     Raises:
         SessionRefusedError: the gate refuses the session or cannot be reached, or the server does
@@ -59,7 +58,7 @@ def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
     from_server, their_out = os.pipe2(os.O_CLOEXEC)
     theirs, ours = [their_in, their_out], [to_server, from_server]
     try:
-        gate = _connect(path, _hello(server, uid), theirs)
+        gate = _connect(path, _hello(server, agent), theirs)
     except BaseException:
         fd_passing.close_all(ours)
         raise
@@ -72,8 +71,9 @@ def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
     return GateConnection(gate, to_server, from_server)
 
 
-def _hello(server: str, uid: int) -> bytes:
-    return session_socket.encode_hello(session_socket.Protocol.GATE, server, {AGENT: str(uid)})
+def _hello(server: str, agent: str) -> bytes:
+    variables = {session_socket.AGENT: agent}
+    return session_socket.encode_hello(session_socket.Protocol.GATE, server, variables)
 
 
 def _connect(path: str, packet: bytes, fds: list[int]) -> socket.socket:

@@ -118,7 +118,7 @@ class GateSessionPool:
         loop = asyncio.get_running_loop()
         listener = self._listener
         connecting = loop.run_in_executor(
-            None, open_gate_connection, self._path, listener.server, listener.uid
+            None, open_gate_connection, self._path, listener.server, listener.agent()
         )
         try:
             return await asyncio.shield(connecting)

@@ -9,6 +9,7 @@ import os
 from mcpwrap.as_root.apply.step_executor import carry_out
 from mcpwrap.as_root.workspaces import idmapped_folder
 from mcpwrap.as_root.workspaces.idmapped_folder import MissingError
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError, UsageError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
@@ -47,7 +48,7 @@ def check_workspaces(wanted: Desired) -> list[str]:
     """
     notes = []
     for name, workspaces in wanted.workspaces.items():
-        for folder in workspaces.folders:
+        for folder in (*workspaces.folders, *workspaces.projects):
             try:
                 os.close(
                     idmapped_folder.open_idmapped(
@@ -59,11 +60,15 @@ def check_workspaces(wanted: Desired) -> list[str]:
             except McpwrapError as error:
                 raise UsageError(
                     f"{error.problem}; nothing was changed",
-                    where=f"[mcp_servers.{name}.mcpwrap], workspace",
+                    where=f"[mcp_servers.{name}.mcpwrap], {_key(folder, workspaces)}",
                     fix=error.fix,
                     code=error.code,
                 ) from error
     return notes
+
+
+def _key(folder: Folder, workspaces: Workspaces) -> str:
+    return "workspace" if folder in workspaces.folders else "projects"
 
 
 def _do(step: Step, done: int) -> None:

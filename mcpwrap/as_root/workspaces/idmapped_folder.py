@@ -28,6 +28,7 @@ class IdmappedMount:
 
     mount_fd: int
     is_folder: bool
+    owner_uid: int
 
 
 class MissingError(McpwrapError):
@@ -45,9 +46,8 @@ def open_idmapped(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> Id
     try:
         owner = _owner(folder, fd, workspaces)
         _expect_reachable(folder)
-        return IdmappedMount(
-            _mapped(folder, fd, owner, wrapper_id), stat.S_ISDIR(os.fstat(fd).st_mode)
-        )
+        mount_fd = _mapped(folder, fd, owner, wrapper_id)
+        return IdmappedMount(mount_fd, stat.S_ISDIR(os.fstat(fd).st_mode), owner.pw_uid)
     finally:
         os.close(fd)
 
@@ -69,7 +69,8 @@ def _open(folder: Folder) -> int:
 def _owner(folder: Folder, fd: int, workspaces: Workspaces) -> pwd.struct_passwd:
     """Return the agent that owns the folder."""
     info = os.fstat(fd)
-    if not stat.S_ISDIR(info.st_mode) and not stat.S_ISREG(info.st_mode):
+    may_be_file = stat.S_ISREG(info.st_mode) and folder not in workspaces.projects
+    if not stat.S_ISDIR(info.st_mode) and not may_be_file:
         raise _refusal(
             folder,
             "is neither a folder nor a regular file",

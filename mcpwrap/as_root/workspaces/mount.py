@@ -7,42 +7,34 @@ Errors are reported to the wrapper, which sends them to its agents.
 """
 
 import os
-import stat
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from mcpwrap.as_root import server_descriptor
 from mcpwrap.as_root.workspaces import idmapped_folder
 from mcpwrap.as_root.workspaces.idmapped_folder import IdmappedMount
-from mcpwrap.core.mount_layout import REPORT, MountKind, WorkspaceMount, is_below, layers, linked
+from mcpwrap.core.mount_layout import (
+    NO_NAMESPACES,
+    PROJECTS_REPORT,
+    REPORT,
+    MountKind,
+    is_below,
+    layers,
+)
 from mcpwrap.core.names import account_of, is_server_name
-from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, root_files, tty
-from mcpwrap.linux.mount import mount_api
+from mcpwrap.linux.mount import held_names, mount_api
+from mcpwrap.linux.mount.held_names import HeldLinks
 from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.plan import unit_files
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs its parents made
-_MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # of all held names in all workspaces together
-_MAX_LINKS_PER_PATH = 40  # the kernel's limit: path_resolution(7)
-_NO_LINK = "replace it with a file or folder, or remove it"
-_NO_NAME = "copy it with `cp -p`, and move the copy to its place"
-_AGAIN = "open a new session, which tries again"
-
-
-@dataclass(frozen=True, slots=True)
-class HeldLinks:
-    """Symbolic links that are held, or in held folders, as in the machine's own mount namespace."""
-
-    text_by_path: dict[str, str]  # also of links that they lead through
-    link_by_end: dict[str, str]  # the paths that each leads to and through
 
 
 def main() -> int:
@@ -72,14 +64,19 @@ def show(name: str, pid: int) -> int:
         # Opened in the machine's own mount namespace, which is the agent's.
         by_path = {
             folder.path: idmapped_folder.open_idmapped(folder, workspaces, uid)
-            for folder in workspaces.folders
+            for folder in (*workspaces.folders, *workspaces.projects)
         }
-        links = _links(workspaces)
+        links = held_names.links_of(workspaces)
     except McpwrapError as error:
         refused = _reason(error)
     mount_api.enter_view(view_fd)
+    if Path(unit_files.RUNTIME, name, "0", NO_NAMESPACES).exists():
+        workspaces = msgspec.structs.replace(workspaces, projects=())
     if not refused:
         refused = _attached(workspaces, by_path, links)
+    lists = (folder.path for folder in workspaces.projects if folder.path in by_path)
+    owners = {path: by_path[path].owner_uid for path in lists}
+    root_files.replace(PROJECTS_REPORT, msgspec.json.encode(owners).decode())
     root_files.replace(REPORT, refused)
     return EXIT_OK
 
@@ -98,108 +95,26 @@ def _wanted(name: str) -> tuple[Workspaces, int]:
     return workspaces, uid
 
 
-def _links(workspaces: Workspaces) -> HeldLinks:
-    """Return the held links, resolved as the agent's programs resolve them.
-
-    Raises:
-        McpwrapError: there are too many, or one cannot be resolved.
-    """
-    found = HeldLinks({}, {})
-    for link, info in _notable(workspaces).items():
-        if stat.S_ISLNK(info.st_mode):
-            try:
-                passed = _resolve(link, found.text_by_path)
-            except OSError as error:  # as on a FUSE file system of an account, or a name too long
-                raise McpwrapError(
-                    f"{visible(link)} cannot be resolved: {error.strerror}",
-                    where="workspace",
-                    fix=_NO_LINK,
-                    code="E-WORKSPACE-HELD-LINK",
-                ) from error
-            for path in passed:
-                found.link_by_end.setdefault(path, link)
-    return found
-
-
-def _notable(workspaces: Workspaces) -> dict[str, os.stat_result]:
-    """Return the held links, and held files with several names, down to two folder levels."""
-    held = [Path(layer.path) for layer in layers(workspaces) if layer.kind is MountKind.HOLD]
-    found = {}
-    for number, (path, info) in enumerate(chain.from_iterable(map(_with_entries, held))):
-        if stat.S_ISLNK(info.st_mode) or (stat.S_ISREG(info.st_mode) and info.st_nlink > 1):
-            found[str(path)] = info
-        if number > _MAX_ENTRIES or len(found) > _MAX_LINKS:
-            raise McpwrapError(
-                f"{visible(str(path))} is one of too many files or links in held folders",
-                where="workspace",
-                fix="remove files there that are not needed",
-                code="E-WORKSPACE-HELD-COUNT",
-            )
-    return found
-
-
-def _with_entries(path: Path, depth: int = 2) -> Iterator[tuple[Path, os.stat_result]]:
-    with suppress(OSError):  # it does not exist
-        info = path.lstat()
-        yield path, info
-        if stat.S_ISDIR(info.st_mode) and depth:
-            for entry in path.iterdir():
-                yield from _with_entries(entry, depth - 1)
-
-
-def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
-    """Return the path of each link that this one leads through, and its end: path_resolution(7)."""
-    at, left, passed = "/", link.split("/"), []
-    while left:
-        name = left.pop(0)
-        step = str(Path(at, name))
-        if name == "..":
-            at = str(Path(at).parent)
-        elif not _is_link(step):
-            at = step
-        else:
-            passed.append(step)
-            if len(passed) > _MAX_LINKS_PER_PATH:
-                raise McpwrapError(
-                    f"{visible(link)} is a loop of symbolic links",
-                    where="workspace",
-                    fix=_NO_LINK,
-                    code="E-WORKSPACE-HELD-LINK",
-                )
-            text_by_path[step] = text = str(Path(step).readlink())
-            at = "/" if text.startswith("/") else at
-            left = text.split("/") + left
-    return [*passed, at]
-
-
-def _is_link(path: str) -> bool:
-    """Return whether it is one. From Python 3.14 on, that of pathlib returns no error of lstat(2).
-
-    Raises:
-        OSError: the kernel does not say, as on a FUSE file system of an account.
-    """
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: HeldLinks) -> str:
+def _attached(
+    workspaces: Workspaces, by_path: Mapping[str, IdmappedMount], links: HeldLinks
+) -> str:
     """Mount all of them in the wrapper's namespace; return the reason of a failure, or ""."""
     path = ""
     try:
-        if any(is_below(path, HOMES) for path in by_path):
-            _make_homes(by_path)
-        for layer in layers(workspaces):
+        wanted = layers(workspaces)
+        shown = {layer.path: by_path[layer.path] for layer in wanted if layer.path in by_path}
+        if any(is_below(path, HOMES) for path in shown):
+            _make_homes(shown)
+        for layer in wanted:
             path = layer.path
             if layer.kind in {MountKind.SHOW, MountKind.SHOW_WRITABLE}:
                 _show(path, by_path[path])
             else:
-                _hold(layer)
+                held_names.hold(layer)
     except OSError as error:
         return f"{path} cannot be mounted: {error.strerror} [E-WORKSPACE-MOUNT]"
     try:
-        _expect_no_other_path(workspaces, links)
+        held_names.expect_no_other_path(workspaces, links)
     except McpwrapError as error:
         return _reason(error)
     return ""
@@ -210,7 +125,7 @@ def _reason(error: McpwrapError) -> str:
     return f"{error.problem}; {error.fix} [{error.code}]"
 
 
-def _make_homes(by_path: dict[str, IdmappedMount]) -> None:
+def _make_homes(by_path: Mapping[str, IdmappedMount]) -> None:
     """Mount an empty /home over the hidden one, with only the parent folders of the workspaces."""
     mount_api.attach_empty_folder(HOMES)
     for path, folder in by_path.items():
@@ -227,79 +142,3 @@ def _show(path: str, folder: IdmappedMount) -> None:
     target_fd = mount_api.open_path(path)
     mount_api.attach(folder.mount_fd, target_fd)
     os.close(target_fd)
-
-
-def _hold(layer: WorkspaceMount) -> os.stat_result | None:
-    """Hold or pin a name; return its status, or None if it does not exist."""
-    try:
-        is_pin = layer.kind is MountKind.PIN
-        target_fd = mount_api.open_path(layer.path) if is_pin else mount_api.open_itself(layer.path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None  # nothing to hold; the wrapper ends its sessions when it appears
-    info = os.fstat(target_fd)
-    is_held = layer.kind is MountKind.HOLD or not stat.S_ISDIR(info.st_mode)
-    mount_fd = mount_api.copied(target_fd)
-    mount_api.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
-    mount_api.attach(mount_fd, target_fd)
-    os.close(target_fd)
-    os.close(mount_fd)
-    return info
-
-
-def _expect_no_other_path(workspaces: Workspaces, links: HeldLinks) -> None:
-    """Hold what held links lead to; raise McpwrapError if a held file is writable nevertheless."""
-    made = set(layers(workspaces))
-    held: dict[str, os.stat_result] = {}
-    for path, link in links.link_by_end.items():
-        try:
-            # A second mount over a pinned folder would hide the held names in it.
-            further = [layer for layer in linked(workspaces, path) if layer not in made]
-            made.update(further)
-            held |= _held_behind(further)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise McpwrapError(
-                f"{visible(link)} is a symbolic link: {reason}",
-                where="workspace",
-                fix=_NO_LINK,
-                code="E-WORKSPACE-HELD-LINK",
-            ) from error
-    held |= _notable(workspaces)
-    _expect_same_links(workspaces, held, links)
-    names = Counter((info.st_dev, info.st_ino) for info in held.values())
-    for path, info in held.items():
-        if stat.S_ISREG(info.st_mode) and info.st_nlink > names[info.st_dev, info.st_ino]:
-            raise McpwrapError(
-                f"{visible(path)} has a second name (hard link), by which it could be written",
-                where="workspace",
-                fix=_NO_NAME,
-                code="E-WORKSPACE-HARD-LINK",
-            )
-
-
-def _held_behind(further: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]:
-    held = {}
-    for layer in further:
-        if info := _hold(layer):
-            held[layer.path] = info
-        elif layer.kind is MountKind.HOLD:
-            raise ValueError("its target does not exist yet, and a server could make it")
-    return held
-
-
-def _expect_same_links(
-    workspaces: Workspaces, held: Mapping[str, os.stat_result], links: HeldLinks
-) -> None:
-    """Read the links again now that they are held: another process may have replaced them."""
-    seen = {path for path, info in held.items() if stat.S_ISLNK(info.st_mode)}
-    folders = [folder.path for folder in workspaces.folders]
-    seen |= {link for link in links.text_by_path if any(is_below(link, top) for top in folders)}
-    for path in seen:
-        is_link = Path(path).is_symlink()
-        if not is_link or str(Path(path).readlink()) != links.text_by_path.get(path):
-            raise McpwrapError(
-                f"{visible(path)} was replaced meanwhile",
-                where="workspace",
-                fix=_AGAIN,
-                code="E-WORKSPACE-LINK-CHANGED",
-            )

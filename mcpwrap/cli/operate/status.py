@@ -24,7 +24,6 @@ from mcpwrap.machine import hub_members, nft_table, observer, planning, worker
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
-from mcpwrap.plan.http_listeners import instance
 from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
@@ -41,6 +40,7 @@ class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
     uid: int
     url: str
     is_open: bool
+    url_name: str = ""  # of a further URL, whose sessions have a project that root has named
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,10 @@ def _print_urls(rows: list[ServerStatus]) -> None:
         tty.say()
         print_table(
             ["NAME", "AGENT", "URL", "LISTENER"],
-            [[name, h.agent, h.url, "open" if h.is_open else _CLOSED] for name, h in listeners],
+            [
+                [f"{name} {h.url_name}".rstrip(), h.agent, h.url, "open" if h.is_open else _CLOSED]
+                for name, h in listeners
+            ],
         )
 
 
@@ -228,7 +231,7 @@ def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:
 def _http() -> dict[str, tuple[HttpStatus, ...]]:
     """Return the HTTP listeners of each server."""
     listeners = observer.listeners()
-    sockets = {each: paths.listener_socket(instance(each)) for each in listeners}
+    sockets = {each: paths.listener_socket(each.instance()) for each in listeners}
     shown = systemctl.properties(sockets.values(), ["ActiveState"])
     found: dict[str, tuple[HttpStatus, ...]] = {}
     for each, socket in sockets.items():
@@ -237,6 +240,7 @@ def _http() -> dict[str, tuple[HttpStatus, ...]]:
             uid=each.uid,
             url=url(each.address),
             is_open=shown[socket]["ActiveState"] == "active",
+            url_name=each.url_name,
         )
         found[each.server] = (*found.get(each.server, ()), status)
     return found

@@ -176,6 +176,12 @@ class PythonSettings(ServerSettings):
     runs: Annotated[RunLimitsTable, about("Limits of one run.")] = OPTIONAL
 
 
+class UrlTable(FileTable):
+    """Further URL of each agent, with a project."""
+
+    project: Annotated[AbsolutePath, about("Project of its sessions.", "/home/alice/src/app")]
+
+
 class ProgramSettings(ServerSettings):
     """Settings of a server that is a program of this machine."""
 
@@ -188,6 +194,17 @@ class ProgramSettings(ServerSettings):
         list[Annotated[str, KeyConstraint(pattern="^/.*:r[ow]$")]],
         _MANY,
         about("Folders or files of agents that it sees.", ["/home/alice/project:rw"]),
+    ] = OPTIONAL
+    projects: Annotated[
+        list[Annotated[str, KeyConstraint(pattern="^/.*:r[ow]$")]],
+        _MANY,
+        about(
+            "Folders of which a session sees the agent's current project alone.",
+            ["/home/alice/src:rw"],
+        ),
+    ] = OPTIONAL
+    http: Annotated[
+        dict[_ServerName, UrlTable], about("Further URLs of each agent, each with a project.")
     ] = OPTIONAL
     writable_command: Annotated[
         bool, about("An account other than root may change its program.", default="false")

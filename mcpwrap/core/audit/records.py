@@ -75,6 +75,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uid: int
     session: str
     via: str = ""  # the session of a hub for which it was opened
+    project: str = ""  # the agent's folder that the server sees; "" if it sees none
     sender: str  # agent or server; gate, of a preview
     decision: str
     method: str = ""

@@ -284,10 +284,21 @@ def _judge_result(
     judged = judge_result(session, context, value)
     if judged.refusal is not None:
         return _deny(session, (context, answer.id), judged.refusal, judged.notes)
-    is_changed = judged.value is not value
-    forward = result_response(answer.id, judged.value) if is_changed else json
+    passed = _advised(session, context.method, judged.value)
+    is_changed = passed is not value
+    forward = result_response(answer.id, passed) if is_changed else json
     notes = _notes(_about(context, answer.id), judged) if is_changed or judged.notes else ()
     return MessageOutcome(forward, notes=notes, is_changed=is_changed)
+
+
+def _advised(session: SessionState, method: str, value: Json) -> Json:
+    """Return the server's description of itself with the advice after its instructions."""
+    is_description = method in {methods.INITIALIZE, methods.DISCOVER}
+    if not session.advice or not is_description or not isinstance(value, dict):
+        return value
+    given = value.get("instructions")
+    texts = [given, session.advice] if isinstance(given, str) and given else [session.advice]
+    return {**value, "instructions": "\n\n".join(texts)}
 
 
 def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:

@@ -93,6 +93,10 @@ class Gate:
         """Have refusals name the policy's owner. To be called like `collect`."""
         self._session.owner = owner
 
+    def advise(self, text: str) -> None:
+        """Append a text to the server's instructions. To be called like `collect`."""
+        self._session.advice = text
+
     def preview(self, rules: Mapping[str, PreviewRule]) -> None:
         """Have calls that wait shown with what these tools return. To be called like `collect`."""
         self._session.previews.rule_by_tool = rules

@@ -95,6 +95,7 @@ class SessionState:
     can_elicit: bool = False  # the agent's handshake declares elicitation forms
     client: ClientIdentity = NO_CLIENT  # by its handshake
     owner: PolicyOwner | None = None  # whom refusals name
+    advice: str = ""  # of mcpwrap to the agent, after the server's own instructions
     # Hashes of tools as the server listed them first, and last.
     tools: dict[str, tuple[str, str]] = field(default_factory=dict)
     known_tools: KnownTools = field(default_factory=KnownTools)

@@ -13,6 +13,15 @@ class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     uid: int  # of the agent
     address: str  # 127.78.0.0/16
     is_remote: bool  # the server is a URL
+    url_name: str = ""  # of a further URL, whose sessions have a project that root has named
+
+    def agent(self) -> str:
+        """Return the agent as the hello to the gate names it: its UID, and the name of the URL."""
+        return f"{self.uid}.{self.url_name}" if self.url_name else str(self.uid)
+
+    def instance(self) -> str:
+        """Return the instance name of its units: neither a server's name nor a URL's has a dot."""
+        return f"{self.server}.{self.agent()}"
 
 
 def address_at(number: int) -> str:

@@ -36,6 +36,7 @@ class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Agents' folders and files that a server sees. They must belong to one of these agents."""
 
     folders: tuple[Folder, ...]
+    projects: tuple[Folder, ...] = ()  # a session sees one project in them, if any
     protect: bool  # see `core/mount_layout.py`
     protect_instructions: bool = True  # also for a file of an earlier version, without this key
     uids: tuple[int, ...]
@@ -77,12 +78,17 @@ class HubMemberSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     namespace: str
     instructions: str = ""  # beside the member's own
     inherits: tuple[str, ...] = ()  # the agent's variables that are passed on to it, and no others
+    has_projects: bool = False  # the agent's current folder is passed on to it
 
 
 class HubSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Server that offers the tools of other servers."""
 
     members: tuple[HubMemberSpec, ...]
+
+    def passes_folder(self) -> bool:
+        """Return whether a member sees its agent's project."""
+        return any(member.has_projects for member in self.members)
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,7 +162,14 @@ class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pins: Pins = "first-use"
     executes: bool = False  # code of its agents: the audit has hash and length, and how runs ended
     workspaces: tuple[str, ...] = ()  # that it can write; () also in a file of an earlier version
+    projects: tuple[str, ...] = ()  # folders; a session has the agent's project in one of them
+    project_by_url: dict[str, str] = {}  # of agents' further URLs, by the name of the URL
+    passes_folder: bool = False  # of a hub: the agent's current folder is for its members
     previews: dict[str, PreviewRule] = {}  # by the tool whose calls wait for approval
+
+    def takes_folder(self) -> bool:
+        """Return whether the agent's current folder is requested, and variables that name it."""
+        return bool(self.projects) or self.passes_folder
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Return whether a peer with these ids (unix(7), SO_PEERCRED, SO_PEERGROUPS) is allowed."""

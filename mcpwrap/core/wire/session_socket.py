@@ -1,23 +1,29 @@
 r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK_SEQPACKET message.
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
-                     or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent
+                     or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent, or
+                     `=UID.URL` from that of its further URL
                      or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from `mcpwrap login`
                      or `mcpwrap 1\0NAME\0MCPWRAP_VIA=ID\0A=1`, from the wrapper of a hub, for
                      its session ID, with the variables that NAME inherits
                      or `mcpwrap 1\0?`, alone: request for the policy in force; the reply is `Ptext`
                      or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is as many
                      `Ptext` as its JSON text needs, and then the end of the connection
-    gate → stub      `?A\0B` send these variables · `S` the server runs (the gate has read nothing
-                     from the agent before) · `E…` text for stderr · `X7` the server ended with 7,
-                     `X137 why` if there is more to report · `!69 why` refused
-    stub → gate      `A=1\0B=2`, or a lone NUL if none of them is set
-    gate → wrapper   hello   `mcpwrap 2\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
+    gate → stub      `?A\0B` send these variables · `D` send your current folder · `S` the server
+                     runs (the gate has read nothing from the agent before) · `E…` text for stderr ·
+                     `X7` the server ended with 7, `X137 why` if there is more to report · `!69 why`
+                     refused
+    stub → gate      `A=1\0B=2`, or a lone NUL if none of them is set · `D` with a descriptor of the
+                     folder, or alone if it cannot be opened for reading
+    gate → wrapper   hello   `mcpwrap 3\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
                      and `MCPWRAP_UMASK=0022` among the variables, if the kernel reported it;
                      to a hub with `MCPWRAP_VIA=ID` too, and its catalogue as descriptor 3;
-                     to a member of one with `MCPWRAP_OF_HUB=NAME`
-    wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
-                     `!69 why` it cannot start at all, and an immediate retry is useless
+                     to a member of one with `MCPWRAP_OF_HUB=NAME`; to a server with `projects` with
+                     `MCPWRAP_FOLDER=1` and the agent's folder as the last descriptor, or with
+                     `MCPWRAP_PROJECT=/path`, which root gave the agent's URL
+    wrapper → gate   `S0123456789abcdef` started, with the session's id, and for a server with
+                     `projects` `\0/path\0`, its project, or `\0\0why` it has none · `X7` ·
+                     `!70 why` · `!69 why` it cannot start at all, and an immediate retry is useless
 
 Each hello has the version of its protocol: the reader refuses another version, and its reply names
 what to restart. `!` has the same form in all of them. The stub is a file on its own and has a copy
@@ -37,6 +43,8 @@ LOGINS = frozenset({"login", "logout"})
 # The session of a hub: from the gate alone to its wrapper, which returns it for its members.
 VIA = "MCPWRAP_VIA"
 OF_HUB = "MCPWRAP_OF_HUB"  # the hub by which the agent uses the server, from the gate alone
+FOLDER = "MCPWRAP_FOLDER"  # from the gate alone: the last descriptor is the agent's current folder
+PINNED_PROJECT = "MCPWRAP_PROJECT"  # from the gate alone: the path that root gave the agent's URL
 UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 # In place of a server's name; no server can have these names.
 QUERY_POLICY = "?"
@@ -51,7 +59,7 @@ class Protocol(IntEnum):
     """Protocol version of each socket; it changes when the packets do."""
 
     GATE = 1  # between stubs, listeners or commands and the gate
-    WRAPPER = 2  # between the gate and wrappers; 0.1.0 has 1
+    WRAPPER = 3  # between the gate and wrappers; 0.1.0 has 1
 
 
 class Exit(IntEnum):
@@ -74,6 +82,11 @@ class VariablesRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderRequest:
+    """Request for the agent's current folder, of which a server with `projects` has a part."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryResponse:
     """Reply to one of the queries, or a piece of it."""
 
@@ -89,9 +102,14 @@ class StderrChunk:
 
 @dataclass(frozen=True, slots=True)
 class ServerStarted:
-    """Start of the server. The wrapper adds the session's id, which the stub does not use."""
+    """Start of the server. The wrapper adds what the stub does not use.
+
+    For a server with `projects` that is the session's project, or why it has none.
+    """
 
     session_id: str = ""
+    project: str = ""
+    no_project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +129,13 @@ class SessionRefused:
 
 
 Packet = (
-    VariablesRequest | QueryResponse | StderrChunk | ServerStarted | ServerEnded | SessionRefused
+    VariablesRequest
+    | FolderRequest
+    | QueryResponse
+    | StderrChunk
+    | ServerStarted
+    | ServerEnded
+    | SessionRefused
 )
 
 
@@ -126,14 +150,12 @@ class OtherVersionError(ProtocolError):
 def encode(packet: Packet) -> bytes:
     """Return the bytes of one packet."""
     match packet:
-        case VariablesRequest(names):
-            return b"?" + "\0".join(names).encode()
+        case VariablesRequest() | FolderRequest() | ServerStarted():
+            return _encode_handshake(packet)
         case QueryResponse(text):
             return b"P" + text.encode()
         case StderrChunk(text):
             return b"E" + text
-        case ServerStarted(session_id):
-            return b"S" + session_id.encode()
         case ServerEnded(status, why):
             return b"X%d %s" % (status, why.encode()) if why else b"X%d" % status
         case SessionRefused(status, why):
@@ -142,7 +164,20 @@ def encode(packet: Packet) -> bytes:
             assert_never(packet)
 
 
-_SESSION_ID = re.compile(rb"(?:[0-9a-f]{16})?")
+def _encode_handshake(packet: VariablesRequest | FolderRequest | ServerStarted) -> bytes:
+    match packet:
+        case VariablesRequest(names):
+            return b"?" + "\0".join(names).encode()
+        case FolderRequest():
+            return b"D"
+        case ServerStarted(session_id, project, no_project):
+            seen = f"\0{project}\0{no_project}" if project or no_project else ""
+            return b"S" + f"{session_id}{seen}".encode()
+        case _:
+            assert_never(packet)
+
+
+_SESSION_ID = re.compile(r"(?:[0-9a-f]{16})?")
 _STATUS = re.compile(rb"[0-9]{1,3}")
 
 
@@ -154,19 +189,36 @@ def decode(untrusted: bytes) -> Packet:
     """
     kind, rest = untrusted[:1], untrusted[1:]
     status, space, why = rest.partition(b" ")
-    if kind == b"?":
-        return VariablesRequest(tuple(_text(rest).split("\0")))
+    if kind in {b"?", b"D", b"S"}:
+        return _decode_handshake(kind, rest)
     if kind == b"P":
         return QueryResponse(_text(rest))
     if kind == b"E":
         return StderrChunk(rest)
-    if kind == b"S" and _SESSION_ID.fullmatch(rest):
-        return ServerStarted(rest.decode())
     if kind == b"X" and _STATUS.fullmatch(status) and bool(why) == bool(space):
         return ServerEnded(int(status), why.decode(errors="replace"))
     if kind == b"!" and _STATUS.fullmatch(status):
         return SessionRefused(int(status), why.decode(errors="replace"))
     raise ProtocolError("a packet of an unknown kind")
+
+
+def _decode_handshake(kind: bytes, rest: bytes) -> Packet:
+    if kind == b"?":
+        return VariablesRequest(tuple(_text(rest).split("\0")))
+    if kind == b"S":
+        return _started(*_text(rest).split("\0"))
+    if rest:
+        raise ProtocolError("a malformed packet of a request for a folder")
+    return FolderRequest()
+
+
+def _started(session_id: str, *seen: str) -> ServerStarted:
+    if len(seen) not in {0, 2}:
+        raise ProtocolError("a malformed packet of a start")
+    project, no_project = seen or ("", "")
+    if not _SESSION_ID.fullmatch(session_id) or (project and no_project):
+        raise ProtocolError("a malformed packet of a start")
+    return ServerStarted(session_id, project, no_project)
 
 
 _MAGIC = re.compile(rb"mcpwrap ([1-9][0-9]{0,3})")

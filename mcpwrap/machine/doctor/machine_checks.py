@@ -19,7 +19,6 @@ from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.machine.prerequisites import mechanisms
 from mcpwrap.plan import paths
-from mcpwrap.plan.http_listeners import instance
 
 SQUID = "/usr/sbin/squid"
 _OLDEST_SQUID = (5, 7)
@@ -62,7 +61,7 @@ def _units(config: Config) -> Iterator[tuple[str, str]]:
     yield "mcpwrap-gate.socket", "no agent can open a session"
     yield "mcpwrap-watch.service", ""
     for listener in observer.listeners():
-        unit = paths.listener_socket(instance(listener))
+        unit = paths.listener_socket(listener.instance())
         yield unit, f"UID {listener.uid} cannot reach {listener.server} by HTTP"
     if config.approvals.webhook:
         yield paths.WEBHOOK_UNIT, "pending approvals are not posted"

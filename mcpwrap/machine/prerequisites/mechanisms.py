@@ -55,7 +55,7 @@ def _needs_landlock(config: Config) -> bool:
 
 
 def _has_workspace(config: Config) -> bool:
-    return any(server.workspace for server in config.servers.values())
+    return any(server.workspace or server.projects for server in config.servers.values())
 
 
 _SYSTEMD_WAYS = {

@@ -40,6 +40,7 @@ class Recorder:
     ) -> None:
         """`next_part` returns the next file to write to, once a part is full."""
         self.policy = ""
+        self.project = ""  # that the server sees
         self.about = about
         self._file = file
         self._encoder = encoder
@@ -87,6 +88,7 @@ class Recorder:
             uid=self.about.uid,
             session=self.about.session,
             via=self.about.via,
+            project=self.project,
             sender=decided.sender,
             decision=decided.decision,
             method=cut(decided.method),

@@ -339,9 +339,8 @@ MUTANTS = (
     Mutant(
         "the variables of a hub's agent, each for the members that inherit it",
         "mcpwrap/as_wrapper/member_sessions.py",
-        "            name: self._inherited[name] for name in member.inherits if name in "
-        "self._inherited\n",
-        "            **self._inherited\n",
+        "        variables = {name: given[name] for name in sorted(names) if name in given}\n",
+        "        variables = {**given}\n",
         "hub",
     ),
     Mutant(

@@ -23,6 +23,7 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_identity, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
     units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
     units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
+    units |= {11: f"mcpwrap-http@notes.{BOB}.web.service"}
     monkeypatch.setattr(peer_credentials, "service_of", lambda pid: (units.get(pid, ""), ""))
 
 
@@ -114,3 +115,29 @@ def test_a_listener_cannot_request_a_login() -> None:
 def test_other_claims_are_not_uids(claim: str) -> None:
     with pytest.raises(ValueError, match="is not a UID"):
         agent_identity.agent_of(Peer(7, os.getuid(), frozenset()), "notes", claim)
+
+
+@pytest.mark.parametrize(
+    ("urls", "may"), [({"web": "/p"}, True), ({}, False), ({"w": "/p"}, False)]
+)
+def test_a_further_url_is_that_of_its_own_unit(urls: dict[str, str], *, may: bool) -> None:
+    listener = Peer(11, os.getuid(), frozenset())
+    agent = agent_identity.agent_of(listener, "notes", f"{BOB}.web")
+    assert (agent.who.uid, agent.url_name) == (BOB, "web")
+    assert agent.may_use(msgspec.structs.replace(ADMISSION, project_by_url=urls)) is may
+
+
+@pytest.mark.parametrize(
+    ("pid", "claim", "why"),
+    [
+        (11, str(BOB), "only the listener"),
+        (7, f"{BOB}.web", "only the listener"),
+        (11, f"{BOB}.other", "only the listener"),
+        (11, f"{BOB}.", "no valid name of a URL"),
+        (11, f"{BOB}.web.service", "no valid name of a URL"),
+        (11, ".web", "is not a UID"),
+    ],
+)
+def test_no_other_unit_claims_it(pid: int, claim: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        agent_identity.agent_of(Peer(pid, os.getuid(), frozenset()), "notes", claim)

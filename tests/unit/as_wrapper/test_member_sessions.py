@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_wrapper.member_sessions import MemberSessions
+from mcpwrap.as_wrapper.member_sessions import MemberSessions, OuterRequest
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.hub import hub_channel
 from mcpwrap.core.wire.hub.hub_channel import (
@@ -28,9 +28,15 @@ SPEC = HubSpec(
     members=(
         HubMemberSpec(name="git", namespace="git", inherits=("GIT_TOKEN", "LANG")),
         HubMemberSpec(name="time", namespace="t"),
+        HubMemberSpec(name="files", namespace="f", has_projects=True),
     )
 )
-INHERITED = {"GIT_TOKEN": "of git", "LANG": "", "OTHER": "of another"}
+INHERITED = {
+    "GIT_TOKEN": "of git",
+    "LANG": "",
+    "OTHER": "of another",
+    "CLAUDE_PROJECT_DIR": "/home/alice/src/a",
+}
 
 
 @dataclass
@@ -56,7 +62,8 @@ def supervised(tmp_path: Path) -> Iterator[Supervised]:
         gate.bind(path)
         gate.listen()
         gate.settimeout(pace.WAIT_S)
-        sessions = MemberSessions(SPEC, "20261126-tools-1", INHERITED, path)
+        outer = OuterRequest("20261126-tools-1", INHERITED, os.open(tmp_path, os.O_RDONLY))
+        sessions = MemberSessions(SPEC, outer, path)
         with sessions.theirs:
             sessions.theirs.settimeout(pace.WAIT_S)
             yield Supervised(sessions, gate)
@@ -87,6 +94,22 @@ def test_a_member_is_opened_for_the_session_with_its_own_variables(
             os.write(ours[0], b"on the control socket")
             assert connection.recv(99) == b"on the control socket"
         fd_passing.close_all([*ours, *theirs])
+
+
+def test_the_agents_folder_is_for_a_member_with_projects_alone(tmp_path: Path) -> None:
+    with supervised(tmp_path) as hub:
+        for member, count in (("git", 2), ("files", 3)):
+            hub.take(hub_channel.encode(OpenSession(member)))
+            _, ours = hub.reply()
+            connection, _ = hub.gate.accept()
+            with connection:
+                hello, theirs = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
+            found = session_socket.decode_hello(session_socket.Protocol.GATE, hello)[1]
+            assert ("CLAUDE_PROJECT_DIR" in found) is (member == "files")
+            assert len(theirs) == count
+            if member == "files":
+                assert os.path.samestat(os.fstat(theirs[2]), tmp_path.stat())
+            fd_passing.close_all([*ours, *theirs])
 
 
 @pytest.mark.parametrize("name", ["tools", "", "../git", "git\0MCPWRAP_VIA=other"])

@@ -347,6 +347,7 @@ PLACES: list[tuple[str, type[FileTable], str]] = [
     ("config", config_types.ProgramSettings, f"{OURS}KEY = 5"),
     ("config", config_types.SessionLimitsTable, f"{OURS}limits = {{ KEY = 5 }}"),
     ("config", config_types.PreviewTable, f"{OURS}previews.t = {{ KEY = 5 }}"),
+    ("config", config_types.UrlTable, f"{OURS}http.u = {{ KEY = 5 }}"),
     ("config", config_types.RemoteTable, f"{REMOTE}KEY = 5"),
     ("config", config_types.RemoteSettings, f"{REMOTE_OURS}KEY = 5"),
     ("config", config_types.OAuthTable, f"{REMOTE_OURS}oauth = {{ KEY = 5 }}"),

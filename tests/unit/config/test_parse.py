@@ -194,6 +194,16 @@ RIGHT: list[tuple[Place, str, Server]] = [
         name="a", runs=RUNS, direct=(Direct("fd00::5", 1), Direct("127.0.0.1", 65535)))),
     (OURS, "workspace = ['/a:b:ro']", Server(
         name="a", runs=RUNS, workspace=(Workspace("/a:b", is_writable=False),))),
+    (OURS, "projects = ['/a/b:rw', '/a/c:ro']", Server(
+        name="a", runs=RUNS, projects=(
+            Workspace("/a/b", is_writable=True), Workspace("/a/c", is_writable=False)))),
+    (OURS, "projects = ['/a/b:rw']\nworkspace = ['/a/b/c/.git:rw']", Server(
+        name="a", runs=RUNS,
+        projects=(Workspace("/a/b", is_writable=True),),
+        workspace=(Workspace("/a/b/c/.git", is_writable=True),))),
+    (OURS, "projects = ['/a/b:rw']\nexpose = 'http'\nhttp.web.project = '/a/b/c'", Server(
+        name="a", runs=RUNS, expose="http", projects=(Workspace("/a/b", is_writable=True),),
+        http={"web": "/a/b/c"})),
     (OURS, "protect = false", Server(name="a", runs=RUNS, protect=False)),
     (OURS, "protect = true", Server(name="a", runs=RUNS)),
     (OURS, "protect_instructions = false", Server(

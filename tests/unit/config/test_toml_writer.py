@@ -66,7 +66,6 @@ EVERYTHING = """\
 [mcp_servers.all-of_it]
 command = "/usr/bin/node"
 args = ["-e", "a \\"b\\" \\\\ c", "", "\\tx\\n\\u001B[2J\\u007F"]
-cwd = "/srv/d\\u00E9"
 env.KEY = "${TOKEN}"
 env.URL = "https://h/?a=${TOKEN}&b=$${OTHER}}"
 inherits = ["TZ", "LANG"]
@@ -76,6 +75,7 @@ inherits_any = ["PROJECT"]
 agents = ["alice", "@staff"]
 egress = ["@npm", "a.example", "*.b.example:8443"]
 workspace = ["/home/alice/\\U0001F600:rw", "/home/alice/x:y:ro"]
+projects = ["/home/alice/src:rw"]
 direct = ["10.0.0.5:5432", "[fd00::5]:1"]
 transparent = false
 intercept = true
@@ -94,6 +94,7 @@ audit = "sealed"
 shared = true
 allow_degraded = true
 idle_exit = "never"
+http = { web = { project = "/home/alice/src/a" } }
 limits = { memory = "1536M", tasks = 3, cpu = "150%", sessions = 2, state = "16M", cache = "3G" }
 """
 ELSEWHERE = """\

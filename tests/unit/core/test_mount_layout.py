@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mcpwrap.core.mount_layout import (
     HELD,
     INSTRUCTIONS,
     MountKind,
     WorkspaceMount,
+    held_in_project,
     is_held,
     layers,
     linked,
+    of_project,
 )
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 
@@ -162,3 +165,23 @@ def test_what_is_given_by_name_lies_over_what_is_held() -> None:
 
 def test_a_layer_is_known_by_path_and_kind() -> None:
     assert WorkspaceMount("/a", PIN) != WorkspaceMount("/a", HOLD)
+
+
+def test_in_a_listed_folder_nothing_is_held_for_the_wrapper() -> None:
+    listed = Folder("/a/src", is_writable=True)
+    given = replace(workspaces(("/a/src/x/.git", True), protect=True), projects=(listed,))
+    made_of = [(layer.path, layer.kind) for layer in layers(given)]
+    assert made_of[:2] == [("/a/src", RW), ("/a/src/x/.git", RW)]
+    assert all(path.startswith("/a/src/x/.git/") for path, _ in made_of[2:])
+
+
+def test_a_session_holds_the_names_of_its_project() -> None:
+    listed = (Folder("/a/src", is_writable=True), Folder("/a/ro", is_writable=False))
+    given = replace(workspaces(("/a/src/x/sub/w", True), ("/a/o", True)), projects=listed)
+    given = replace(given, protect=True)
+    own = of_project(given, Folder("/a/src/x", is_writable=True))
+    assert own.folders == (Folder("/a/src/x", is_writable=True), given.folders[0])
+    held = held_in_project(own)
+    assert [layer.path for layer in held if layer.kind is HOLD] == [f"/a/src/x/{n}" for n in HELD]
+    assert WorkspaceMount("/a/src/x/sub", PIN) in held  # which leads to a workspace in it
+    assert held_in_project(of_project(given, Folder("/a/ro/y", is_writable=False))) == []

@@ -143,7 +143,7 @@ def test_each_agent_alone_reaches_its_listener() -> None:
 
 
 def written(listener: Listener) -> dict[str, str]:
-    return {paths.listener(http_listeners.instance(listener)): encode(listener)}
+    return {paths.listener(listener.instance()): encode(listener)}
 
 
 @pytest.mark.parametrize(
@@ -179,3 +179,14 @@ def test_without_its_registry_a_machine_keeps_its_addresses() -> None:
     before = wanted(HTTP, machine.seen_by_root()).listeners
     del machine.files[paths.REGISTRY]
     assert wanted(HTTP, machine.seen_by_root()).listeners == before
+
+
+def test_a_further_url_of_each_agent_has_an_address_of_its_own() -> None:
+    text = f"{HTTP}projects = ['/a/b:rw']\nhttp.web.project = '/a/b/c'\n"
+    want = wanted(text, Observed())
+    further = msgspec.structs.replace(HEARD, address="127.78.0.2", url_name="web")
+    assert want.listeners == {"git.1000": HEARD, "git.1000.web": further}
+    assert numbers(want.registry) == {"git": {"1000": 1, "1000.web": 2}}
+    assert want.admissions.by_server["git"].project_by_url == {"web": "/a/b/c"}
+    found = http_listeners.adopted(registry_of(git={}), written(further))
+    assert numbers(found) == {"git": {"1000.web": 2}}

@@ -98,3 +98,28 @@ def test_a_server_with_other_folders_is_restarted(text: str) -> None:
 def test_instructions_are_held_where_an_earlier_version_told_the_wrapper() -> None:
     told = b'{"folders":[],"protect":false,"uids":[],"gids":[]}'
     assert msgspec.json.decode(told, type=Workspaces).protect_instructions
+
+
+PROJECTS = f"{OURS}projects = ['/home/alice/src:rw']\n"
+
+
+def test_a_wrapper_is_told_where_projects_are_and_its_unit_lets_sessions_show_one() -> None:
+    told = described(PROJECTS)
+    assert told is not None
+    assert (told.folders, told.projects) == ((), (Folder("/home/alice/src", is_writable=True),))
+    want = wanted(PROJECTS, Observed())
+    drop_in = want.server_files["git"][paths.drop_in("git")]
+    assert LINES in drop_in
+    assert "RestrictNamespaces=\nRestrictNamespaces=user mnt\n" in drop_in
+    assert "SystemCallFilter=unshare mount open_tree move_mount mount_setattr\n" in drop_in
+    plain = wanted(WORKSPACE, Observed()).server_files["git"][paths.drop_in("git")]
+    assert "RestrictNamespaces" not in plain  # the twin
+    rule = want.admissions.by_server["git"]
+    assert (rule.projects, rule.takes_folder()) == (("/home/alice/src",), True)
+
+
+def test_projects_are_shared_only_on_purpose() -> None:
+    text = PROJECTS.replace("['alice']", "['alice', 'bob']")
+    with pytest.raises(UsageError, match="would share this server's projects;"):
+        wanted(text, Observed())
+    assert described(f"{text}shared = true\n")

@@ -67,7 +67,7 @@ def test_a_gate_of_another_version(
         listening.listen()
 
         async def begin() -> None:
-            opening = asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
+            opening = asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", "1000")
             task = asyncio.ensure_future(opening)
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
@@ -90,7 +90,7 @@ def test_a_gate_that_accepts_and_does_not_answer(
         listening.bind(path)
         listening.listen()
         with pytest.raises(SessionRefusedError) as refused:
-            gate_connection.open_gate_connection(path, "notes", 1000)
+            gate_connection.open_gate_connection(path, "notes", "1000")
     assert refused.value.status == 69
 
 
@@ -147,7 +147,7 @@ def test_the_limit_of_idle_sessions(gate: StandingGate, monkeypatch: pytest.Monk
 
 
 async def _session(path: str) -> GateSession:
-    opened = await asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
+    opened = await asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", "1000")
     return GateSession(opened, _spawn)
 
 

@@ -64,3 +64,25 @@ def test_an_agent_that_wants_no_progress_is_told_by_a_log_message(
     logged = {"level": "notice", "logger": "mcpwrap", "data": text}
     expected = {"jsonrpc": "2.0", "method": "notifications/message", "params": logged}
     assert lines == ([expected] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("method", "result", "instructions"),
+    [
+        ("initialize", {"instructions": "Be kind."}, "Be kind.\n\nmcpwrap: no project"),
+        ("initialize", {}, "mcpwrap: no project"),
+        ("initialize", {"instructions": ""}, "mcpwrap: no project"),
+        ("server/discover", {"instructions": "Be kind."}, "Be kind.\n\nmcpwrap: no project"),
+        ("tools/list", {"instructions": "x", "tools": []}, "x"),
+    ],
+)
+def test_an_advice_comes_after_the_servers_own_instructions(
+    method: str, result: dict[str, object], instructions: str
+) -> None:
+    gate = Gate(ScriptedPolicy({}), ScriptedLimits(), ScriptedAudit(), ScriptedApprovals())
+    gate.advise("mcpwrap: no project")
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
+    gate.from_agent(msgspec.json.encode(request))
+    answer = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "result": result})
+    (told,) = [one for one in gate.from_server(answer) if isinstance(one, ToAgent)]
+    assert msgspec.json.decode(told.line)["result"]["instructions"] == instructions

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.session_socket import (
     QUERIES,
+    FolderRequest,
     OtherVersionError,
     Packet,
     Protocol,
@@ -32,7 +33,11 @@ PACKETS: list[tuple[Packet, bytes]] = [
     (QueryResponse("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
     (StderrChunk(b""), b"E"),
     (StderrChunk(b"\xff\0E"), b"E\xff\0E"),
+    (FolderRequest(), b"D"),
     (ServerStarted(), b"S"),
+    (ServerStarted("0123456789abcdef"), b"S0123456789abcdef"),
+    (ServerStarted("", "/home/alice/é"), "S\0/home/alice/é\0".encode()),
+    (ServerStarted("0123456789abcdef", "", "why"), b"S0123456789abcdef\0\0why"),
     (ServerEnded(0), b"X0"),
     (ServerEnded(137), b"X137"),
     (ServerEnded(137, "over 1G of memory: é"), "X137 over 1G of memory: é".encode()),
@@ -43,6 +48,12 @@ PACKETS: list[tuple[Packet, bytes]] = [
 GARBAGE = [
     b"",
     b"s",
+    b"DD",
+    b"S\0/p",
+    b"S\0/p\0why",
+    b"S\0\0why\0",
+    b"S0123456789abcde",
+    b"S\xff",
     b"S ",
     b"SS",
     b"\0",
@@ -143,12 +154,12 @@ def test_a_malformed_hello_is_refused(untrusted: bytes) -> None:
         (
             Protocol.WRAPPER,
             1,
-            "the gate has version 1 of the protocol, the wrapper version 2: {gate}",
+            "the gate has version 1 of the protocol, the wrapper version 3: {gate}",
         ),
         (
             Protocol.WRAPPER,
-            3,
-            "the gate has version 3 of the protocol, the wrapper version 2: {wrappers}",
+            4,
+            "the gate has version 4 of the protocol, the wrapper version 3: {wrappers}",
         ),
         (
             Protocol.GATE,
@@ -169,7 +180,7 @@ def test_the_refusal_of_another_version_names_what_to_restart(
 
 def test_the_gate_s_hello_to_a_wrapper_has_another_version_than_in_0_1_0() -> None:
     """The wrapper of that release accepts only `mcpwrap 1`, which its gate sends to ours."""
-    assert encode_hello(Protocol.WRAPPER, "1000", {"A": "1"}) == b"mcpwrap 2\x001000\0A=1"
+    assert encode_hello(Protocol.WRAPPER, "1000", {"A": "1"}) == b"mcpwrap 3\x001000\0A=1"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcpwrap.session.launch.spawn import PreparedProcess, Program, SpawnError
+from mcpwrap.session.launch.spawn import PreparedProcess, Program, ProgramStart, SpawnError
 
 PROGRAM = Program(command="/opt/none", args=[], cwd="/", env={})
 # It says that it executes the program; then a signal comes, and only then it reports ENOENT.
@@ -17,7 +17,7 @@ PEER = """
 import os, signal, socket, struct, sys
 fd, handled, caller = map(int, sys.argv[1:])
 channel = socket.socket(fileno=fd)
-size, _ = struct.unpack("II", channel.recv(8))
+size, _, _ = struct.unpack("III", channel.recv(12))
 channel.recv(size)
 channel.send(b"+")
 while open(f"/proc/{caller}/stat").read().rpartition(") ")[2][0] != "S":
@@ -45,5 +45,5 @@ def test_a_signal_before_the_report_hides_no_failure(handled: int) -> None:
         argv = [sys.executable, "-c", PEER, str(theirs.fileno()), str(handled), str(os.getpid())]
         peer = subprocess.Popen(argv, pass_fds=(theirs.fileno(), handled))
     with peer, pytest.raises(SpawnError, match="cannot start /opt/none: No such file"):
-        PreparedProcess(peer.pid, ours).run(PROGRAM, [], 0o077)
+        PreparedProcess(peer.pid, ours).run(ProgramStart(PROGRAM, [], 0o077))
     assert peer.returncode == 0
