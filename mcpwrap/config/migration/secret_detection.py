@@ -15,7 +15,7 @@ _PATTERNS = Patterns(VALUES)
 # Numbers and times, words, versions and regions; a path; a URL without user and query.
 _PLAIN = re.compile(
     r"-?[0-9]+(\.[0-9]+)*[a-z]{0,2}|v[0-9]+(\.[0-9]+)*|[A-Za-z][A-Za-z ./_:,@-]{0,39}"
-    r"|[A-Za-z]{1,16}([-_.]([A-Za-z]{1,16}|[0-9]{1,4})){1,4}|~?/[^\0\n]*"
+    r"|[A-Za-z]{1,16}([-_.]([A-Za-z]{1,16}|[0-9]{1,4})){1,4}|(~|\.\.?)?/[^\0\n]*|\."
     r"|https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?"
 )
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z0-9_-]+)(=(?P<value>.+))?", re.DOTALL)

@@ -23,6 +23,9 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0abc.c2lnbmF0dXJl"
         ("PYTHONUNBUFFERED", "1", False),
         ("DATA", "/home/alice/data 2/notes.json", False),
         ("DATA", "~/data", False),
+        ("DATA", ".", False),
+        ("DATA", "./data 2", False),
+        ("DATA", "..data2", True),
         ("BASE", "https://api.example.com:8443/v1", False),
         ("MONKEY", "banana", False),  # not a key, although it ends in one
         ("GITHUB_TOKEN", "x", True),
