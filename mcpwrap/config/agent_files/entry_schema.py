@@ -1,5 +1,6 @@
 """Keys of agents' entries, by which an entry is parsed into a common type, and written."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -25,6 +26,7 @@ _REMOTE_TYPES = frozenset(
 )
 _ENV_FILE = "envFile"
 _ENV_KEYS = "env_keys"  # of Goose, which stores their values
+_OPEN = re.compile(r"\$\{(workspaceFolder|workspaceRoot|CLAUDE_PROJECT_DIR)(:-\.)?\}")
 _OFTEN = (_ENV_FILE, "headersHelper", "auth", "oauth")
 
 
@@ -195,6 +197,15 @@ class EntrySchema:
         if old_type is not None and is_program != (old_type in _LOCAL_TYPES):
             gone.add(self.type)
         return frozenset(gone - settings.keys())
+
+    def kept_by_stub(self, value: Mapping[str, object]) -> frozenset[str]:
+        """Return the key of the folder, if the agent fills in the open one: the stub starts there.
+
+        A server with `projects` has the project of its stub's folder.
+        """
+        cwd = value.get(self.cwd)
+        is_open_folder = self.command in value and isinstance(cwd, str) and _OPEN.fullmatch(cwd)
+        return frozenset({self.cwd} if is_open_folder else ())
 
     def kept_by_run(self, value: Mapping[str, object]) -> frozenset[str]:
         """Return the keys of a program that its agent goes on to use when `mcpwrap run` runs it."""

@@ -49,7 +49,11 @@ def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change
     if isinstance(listed.launch, UnknownTransport):
         raise ValueError(listed.launch.why)  # noqa: TRY004 - the type is right, the value is not
     settings = words.settings(value, target)
-    kept = words.kept_by_run(value) if isinstance(target, RunLine) else frozenset()
+    kept = frozenset[str]()
+    if isinstance(target, RunLine):
+        kept = words.kept_by_run(value)
+    elif isinstance(target, Stub):
+        kept = words.kept_by_stub(value)
     return Change(
         entry=listed.entry,
         settings=settings,

@@ -150,9 +150,10 @@ def _beside(launch: Transport, then: Transport) -> list[str]:
     if isinstance(launch, StdioTransport):
         if is_run_line(launch):
             return _beside_run(launch, then)
-        before = then.inherits if isinstance(then, StdioTransport) else ()
-        new = [name for name in launch.inherits if name not in before]
-        return [*launch.env, *new, *launch.further, *(["cwd"] if launch.cwd else [])]
+        before = then if isinstance(then, StdioTransport) else StdioTransport("")
+        new = [name for name in launch.inherits if name not in before.inherits]
+        folder = ["cwd"] if launch.cwd not in {"", before.cwd} else []
+        return [*launch.env, *new, *launch.further, *folder]
     return [*launch.headers, *launch.further] if isinstance(launch, HttpTransport) else []
 
 

@@ -158,3 +158,21 @@ def test_nothing_of_theirs_is_left(
     words = BY_ID[agent].words
     settings = words.settings(value, target)
     assert words.dropped(settings, value) & value.keys() == dropped
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"command": "x", "cwd": "${workspaceFolder}"}, {"cwd"}),
+        ({"command": "x", "cwd": "${CLAUDE_PROJECT_DIR:-.}"}, {"cwd"}),
+        ({"command": "x", "cwd": "${workspaceFolder}/a"}, set()),
+        ({"command": "x", "cwd": "/x"}, set()),
+        ({"command": "x", "cwd": None}, set()),
+        ({"command": "x"}, set()),
+        ({"url": "u", "cwd": "${workspaceFolder}"}, set()),
+    ],
+)
+def test_the_stub_starts_in_the_folder_that_is_open(
+    value: dict[str, object], expected: set[str]
+) -> None:
+    assert BY_ID["vscode"].words.kept_by_stub(value) == expected

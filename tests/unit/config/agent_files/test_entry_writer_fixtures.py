@@ -89,7 +89,9 @@ def test_a_wrapped_file_says_so_to_its_agent_and_has_no_secret(path: Path) -> No
     was = read_otherwise(before.language, path.read_bytes())
     for now, then in zip(understood(after, agent), understood(before, agent), strict=True):
         name = server_name_for(then.entry.name)
-        assert now.launch == StdioTransport(STUB, (name,))
+        folder = then.launch.cwd if isinstance(then.launch, StdioTransport) else ""
+        folder = folder if folder.startswith("${") else ""  # the open one, which stays
+        assert now.launch == StdioTransport(STUB, (name,), cwd=folder)
         entry = at_keys(data, now.entry.path)
         old = at_keys(was, then.entry.path)
         assert isinstance(entry, dict)
@@ -97,7 +99,8 @@ def test_a_wrapped_file_says_so_to_its_agent_and_has_no_secret(path: Path) -> No
         about = agent.words.about_starting() | {agent.words.type}
         kept = {key: value for key, value in old.items() if key not in about}
         assert kept.items() <= entry.items()
-        assert entry.keys() - kept.keys() <= {agent.words.command, agent.words.args, "type"}
+        ours = {agent.words.command, agent.words.args, "type", *(["cwd"] if folder else [])}
+        assert entry.keys() - kept.keys() <= ours
     assert without(data, after, agent) == without(was, before, agent)
 
 
