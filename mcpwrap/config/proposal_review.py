@@ -52,11 +52,19 @@ def _lines(offer: ProposalReview) -> Iterator[str]:
     yield ""
     yield "Who can use it:"
     yield from (f"  {name}: {_users(server, offer.by)}" for name, server in offer.servers.items())
-    for head, lines in (("Secrets:", offer.secrets), ("Notes:", offer.notes)):
+    notes = [*_projects(offer.servers), *offer.notes]
+    for head, lines in (("Secrets:", offer.secrets), ("Notes:", notes)):
         if lines:
             yield head
             yield from (f"  {line}" for line in lines)
     yield ""
+
+
+def _projects(servers: Mapping[str, Server]) -> Iterator[str]:
+    for name, server in servers.items():
+        for folder in server.projects:
+            may = "write" if folder.is_writable else "read"
+            yield f"{name} may {may} the project in {folder.path!a} in which its agent starts it"
 
 
 def _users(server: Server, by: str) -> str:

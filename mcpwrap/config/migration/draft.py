@@ -51,12 +51,22 @@ class PathInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectAccess:
+    """Access of a server to the project that is open, and the folders with projects to list."""
+
+    lists: tuple[str, ...] = ()  # for `projects`; empty: it is for root to choose them
+    runs_code: bool = False  # it runs code of the project, such as its tools and settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryContext:
     """Context of an entry: its account, and the programs and paths that it names, as found here."""
 
     account: str
     home: str
     base: str = ""  # the folder in which the agent starts it: the project's, or its `cwd`
+    project: str = ""  # the project for which the entry is; "" if it is for all folders
+    access: ProjectAccess | None = None  # None: it gets a fixed folder, or none
     variables: Mapping[str, str] = field(default_factory=dict)  # the person's own
     env_file: Mapping[str, str] | None = None  # content of the file that the entry names
     program: ResolvedCommand | None = None

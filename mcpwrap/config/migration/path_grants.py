@@ -185,6 +185,11 @@ def expect_harmless(found: Mapping[str, bool], home: str, advice: str) -> None:
             )
 
 
+def is_harmless(path: str, home: str) -> bool:
+    """Return whether a folder may be writable: it has no keys or logins, and no startup files."""
+    return not _why_not_given(path, home, is_writable=True)
+
+
 def without_covered(found: Mapping[str, bool]) -> dict[str, bool]:
     """Return the sorted paths without those that a folder above includes, as writable or more."""
     return {

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mcpwrap.config.agent_files.transport import StdioTransport
-from mcpwrap.config.migration import path_grants
+from mcpwrap.config.migration import path_grants, projects
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.migration.secret_detection import secret_arguments
 from mcpwrap.config.migration.variable_expansion import (
@@ -43,8 +43,11 @@ def expanded(launch: StdioTransport, context: EntryContext) -> StdioTransport:
     Raises:
         MigrationError: a value is not known, or can be a secret.
     """
-    args = [_known(arg, f"argument {n}", context) for n, arg in enumerate(launch.args, start=1)]
-    command, cwd = _known(launch.command, "command", context), _known(launch.cwd, "folder", context)
+    own = context.variables
+    filled = projects.in_arguments(launch, context)
+    args = [_known(arg, f"argument {n}", filled) for n, arg in enumerate(launch.args, start=1)]
+    command = _known(launch.command, "command", own)
+    cwd = "" if context.access else _known(launch.cwd, "folder", own)  # it is the project's
     return replace(
         launch,
         command=path_grants.at_home(command, context),
@@ -54,14 +57,14 @@ def expanded(launch: StdioTransport, context: EntryContext) -> StdioTransport:
     )
 
 
-def _known(text: str, what: str, context: EntryContext) -> str:
-    if name := secret_variable(text, context.variables):
+def _known(text: str, what: str, variables: Mapping[str, str]) -> str:
+    if name := secret_variable(text, variables):
         raise MigrationError(
             f"its {what} has your variable {name}, which can be a secret that every account could "
             "read there; pass it as a variable, if the server takes one",
             code="E-MIGRATE-ARGUMENT-SECRET",
         )
-    value = filled_in(text, context.variables)
+    value = filled_in(text, variables)
     if value is None:
         raise MigrationError(
             f"its {what} has a reference that only the agent can resolve; write the value",
@@ -104,6 +107,7 @@ def draft(
             "pass it as a variable, if the server takes one",
             code="E-MIGRATE-ARGUMENT-SECRET",
         )
+    launch, context = projects.beside(launch, context, _workspace(launch, context, program.folders))
     kept = ExtractedSecrets()
     env = {key: template(key, text, context.variables, kept) for key, text in launch.env.items()}
     group = _FETCHERS.get(posixpath.basename(launch.command))
@@ -121,6 +125,7 @@ def draft(
         agents=(context.account,),
         egress=tuple(dict.fromkeys([*((Group(group),) if group else ()), *egress])),
         workspace=_workspace(launch, context, program.folders),
+        projects=projects.settings(context),
         cache=group is not None,
     )
     return Draft(
@@ -128,6 +133,7 @@ def draft(
         variables_by_key=kept.variables_by_key,
         notes=(
             *_migration_notes(launch, server.egress, context.variables),
+            *projects.notes(context),
             *_relative_path_notes(launch, context),
             *_folders_of_files(launch, context),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
@@ -179,7 +185,7 @@ def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[s
 
 def _folder(launch: StdioTransport, context: EntryContext) -> str:
     """Return the folder to start in: its `cwd`, or the agent's if it has relative paths, or ""."""
-    if launch.cwd:
+    if launch.cwd or context.access:
         return launch.cwd
     is_needed = any(path_grants.seems_relative(arg) for arg in launch.args)
     return context.base if context.base and is_needed else ""
@@ -189,12 +195,13 @@ def _workspace(
     launch: StdioTransport, context: EntryContext, code: tuple[str, ...]
 ) -> tuple[Workspace, ...]:
     """Return its workspaces: its code read-only, and writable the paths that its entry names."""
-    found = dict.fromkeys(code, False)
+    found = {path: False for path in code if not projects.is_shown(path, context)}
     base = _folder(launch, context)
     if base in context.places:
         found[base] = True
     for named in path_grants.paths_in(launch, context):
-        if place := context.places.get(named.path):
+        place = context.places.get(named.path)
+        if place and not projects.is_shown(named.path, context):
             folder = path_grants.given(named, place, context)
             is_read = place.is_code or path_grants.is_key(named)
             found[folder] = found.get(folder, False) or not is_read
@@ -210,13 +217,16 @@ def _folders_of_files(launch: StdioTransport, context: EntryContext) -> Iterator
     """Yield a note for each folder that is writable because of one file in it."""
     for named in path_grants.paths_in(launch, context):
         place = context.places.get(named.path)
-        if place and not place.is_code and path_grants.needs_folder(named, place):
+        if not place or place.is_code or projects.is_shown(named.path, context):
+            continue
+        if path_grants.needs_folder(named, place):
             yield f"it may write all of {place.top}, which it needs to save {named.path}"
 
 
 def _relative_path_notes(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
     """Yield a note for each relative path without a base. `uv` takes such paths, and npx names."""
-    if not context.base and not launch.cwd and not is_fetcher(launch.command):
+    is_in_folder = context.base or launch.cwd or context.access
+    if not is_in_folder and not is_fetcher(launch.command):
         for arg in filter(path_grants.seems_relative, launch.args):
             yield f"it is started in an empty folder: write the absolute path of {arg!a}"
 

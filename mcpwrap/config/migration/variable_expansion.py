@@ -19,7 +19,10 @@ _NO_KEY = re.compile(r"[^A-Z0-9_]+")
 _SCHEME = re.compile(r"(?P<scheme>(?:Bearer|Basic|Token|token) )(?P<rest>\S.*)")
 _MAX_KEY_CHARS = 64
 # Variables that never hold a secret, whatever the form of their values.
-_NOT_SECRET = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "workspaceFolder"}
+_NOT_SECRET = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome"}
+# Variables by which agents fill in the project that is open. Source: the manuals of VS Code, Cursor
+# and Claude Code.
+PROJECT_VARIABLES = ("workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR")
 
 
 @dataclass(slots=True)
@@ -55,7 +58,7 @@ class ExtractedSecrets:
 
         Otherwise a file could give a person's secret any name, and hide which one it requests.
         """
-        names = _names(text)
+        names = names_in(text)
         used = tuple(name for name in names if name in variables)
         return self.put(names[0] if names else name, filled_in(text, variables), used)
 
@@ -83,7 +86,7 @@ def _plain(text: str) -> str | None:
     return None if any(mark in text for mark in _LEFT) else text
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
     """Return the variables that a text refers to."""
     if whole := _WHOLE.fullmatch(text):
         return (whole["name"],)
@@ -92,7 +95,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 def secret_variable(text: str, variables: Mapping[str, str]) -> str:
     """Return the first variable that puts one of the person's own secrets into a text, or ""."""
-    names = (name for name in _names(text) if name not in _NOT_SECRET)
+    harmless = {*_NOT_SECRET, *PROJECT_VARIABLES}
+    names = (name for name in names_in(text) if name not in harmless)
     return next((name for name in names if is_secret(name, variables.get(name, ""))), "")
 
 

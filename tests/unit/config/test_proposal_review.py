@@ -76,6 +76,18 @@ def test_a_person_sees_all_of_it() -> None:
     assert question(offer()).startswith("Nothing was changed so far. Accept 2 servers, files, web?")
 
 
+def test_projects_are_said_in_words() -> None:
+    one = offer(
+        "[mcp_servers.a]\ncommand = '/x'\n[mcp_servers.a.mcpwrap]\n"
+        "projects = ['/home/alice/src:rw', '/home/alice/work:ro']\n"
+    )
+    lines = shown(one, 80).split("Notes:\n")[1]
+    assert lines.startswith(
+        "  a may write the project in '/home/alice/src' in which its agent starts it\n"
+        "  a may read the project in '/home/alice/work' in which its agent starts it\n"
+    )
+
+
 def test_what_there_is_none_of_has_no_heading() -> None:
     one = offer("[mcp_servers.a]\ncommand = '/x'\n")
     few = ProposalReview(

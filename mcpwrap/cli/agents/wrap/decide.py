@@ -17,7 +17,7 @@ from mcpwrap.cli.agents.wrap.decision import (
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.agent_files.wrap_status import wrap_status
-from mcpwrap.config.migration import entry
+from mcpwrap.config.migration import entry, projects
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.model import Destination, Group, Local, Runs
 from mcpwrap.core.names import server_name_for
@@ -122,6 +122,7 @@ class EntryDecider:
     def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> EntryRewrite:
         """Return the rewrite of a raw entry; its server is an existing or a new one."""
         context = entry_context.around(self._who, found, listed)
+        context = entry_context.with_projects(context, found, listed, self._who.uid)
         launch = entry.launch_of(listed, context)
         name, runs = self._server_for(found, listed, launch, context)
         taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
@@ -148,6 +149,12 @@ class EntryDecider:
             self._look.notes.append(
                 f"{listed.entry.name!a} of {found.path} leads to {name}, which exists already: it"
                 f" uses the {keys} that root set for it, and not the value in this file"
+            )
+        if name and (unseen := projects.unseen(self._machine.servers[name], draft.server)):
+            listing = ", ".join(f'"{path}:rw"' for path in unseen)
+            self._look.notes.append(
+                f"{listed.entry.name!a} of {found.path} leads to {name}, which exists already and"
+                f" sees no project in {', '.join(unseen)}: root can add `projects = [{listing}]`"
             )
         name = name or self._new(listed, draft)
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
@@ -177,10 +184,16 @@ class EntryDecider:
     def _existing(self, draft: Draft, wanted: str) -> str:
         """Return the name of an equal server of this machine; "" if there is no such server.
 
-        Two servers can differ in secrets alone, which cannot be seen here: `wanted` comes first.
+        Two servers can differ in secrets alone, which cannot be seen here: `wanted` comes first,
+        and then those that see the same projects.
         """
         by_name = self._machine.servers
-        for name in sorted(by_name, key=lambda name: (name != wanted, len(name), name)):
+
+        def order(name: str) -> tuple[bool, bool, int, str]:
+            is_blind = bool(projects.unseen(by_name[name], draft.server))
+            return (name != wanted, is_blind, len(name), name)
+
+        for name in sorted(by_name, key=order):
             server = by_name[name]
             if server.runs != draft.server.runs:
                 continue
@@ -189,9 +202,10 @@ class EntryDecider:
         return ""
 
     def _new(self, listed: ListedServer, draft: Draft) -> str:
-        for other in self._look.drafts:
-            same = replace(draft.server, name=other.server.name)
+        for number, other in enumerate(self._look.drafts):
+            same = replace(draft.server, name=other.server.name, projects=other.server.projects)
             if same == other.server and other.value_by_key == draft.value_by_key:
+                self._look.drafts[number] = projects.merged(other, draft)
                 return other.server.name
         taken = self._machine.taken | {one.server.name for one in self._look.drafts}
         name = server_name_for(listed.entry.name, taken)

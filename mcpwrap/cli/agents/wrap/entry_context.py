@@ -9,17 +9,17 @@ from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner
 from mcpwrap.config.agent_files.parsed_file import ListedServer
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.env_file import parse_env_file
-from mcpwrap.config.migration import entry, path_grants, unprivileged
+from mcpwrap.config.migration import entry, path_grants, projects, unprivileged
 from mcpwrap.config.migration.draft import (
     Draft,
     EntryContext,
     MigrationError,
     ResolvedCommand,
 )
-from mcpwrap.config.migration.variable_expansion import filled_in
+from mcpwrap.config.migration.variable_expansion import PROJECT_VARIABLES, filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
-from mcpwrap.machine.agent_files import files, own_program, programs
+from mcpwrap.machine.agent_files import files, own_program, programs, project_lists
 
 _RUN_PROJECTS = {"uv", "poetry"}  # these run programs from `.venv`
 
@@ -30,15 +30,54 @@ def around(who: FileOwner, found: DiscoveredFile, listed: ListedServer) -> Entry
     project = base = listed.at[1] if listed.at[0] == "projects" else found.project
     if isinstance(listed.launch, StdioTransport) and listed.launch.cwd.startswith("/"):
         base = listed.launch.cwd
-    given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
+    # The folder that is open in the agent which may have started this program is not the entry's.
+    own = {name: text for name, text in who.environ.items() if name not in PROJECT_VARIABLES}
+    given = {"userHome": home} | (dict.fromkeys(PROJECT_VARIABLES, project) if project else {})
     known = EntryContext(
         account=who.account,
         home=home,
         base=base,
-        variables={**who.environ, **given},
+        project=project,
+        variables={**own, **given},
     )
     within = Path(found.project or base or home)  # a project's file may name any `cwd`
     return replace(known, env_file=_env_file(listed, known, within, who.uid))
+
+
+def with_projects(
+    context: EntryContext, found: DiscoveredFile, listed: ListedServer, uid: int
+) -> EntryContext:
+    """Return the context with the access to the open project that an entry needs.
+
+    An entry of a project for which no folder can be listed gets a fixed folder, as far as it names
+    one.
+
+    Raises:
+        MigrationError: it is a line of `mcpwrap run` without a command.
+    """
+    launch = listed.launch
+    if isinstance(launch, StdioTransport):
+        launch = entry.without_run(launch)
+    if not isinstance(launch, StdioTransport):
+        return context
+    if (access := projects.access_for(launch, context)) is None:
+        return context
+    project, home = context.project, context.home
+    known = [project] if project else _known_projects(found, home)
+    lists = projects.proposed(project_lists.lists_for(known, home, uid), context)
+    if not project:
+        here = dict.fromkeys(PROJECT_VARIABLES, ".")  # with `projects` it is started there
+        variables = {**context.variables, **here}
+        return replace(context, access=replace(access, lists=lists), variables=variables)
+    if not lists:
+        return context
+    top = project_lists.top_of_project(project, home)
+    return replace(context, access=replace(access, lists=lists), project=top)
+
+
+def _known_projects(found: DiscoveredFile, home: str) -> list[str]:
+    data = found.opened.document.data if found.opened else None
+    return [path for path in projects.known_to_agent(data) if projects.is_usual(path, home)]
 
 
 def _env_file(
@@ -66,7 +105,7 @@ def expect_no_links(draft: Draft) -> None:
     Raises:
         MigrationError: a workspace folder is behind a symbolic link.
     """
-    for folder in draft.server.workspace:
+    for folder in (*draft.server.workspace, *draft.server.projects):
         if (real := programs.real(folder.path)) != folder.path:
             raise MigrationError(
                 f"the folder {folder.path!a} is behind a symbolic link, and links are not followed;"

@@ -20,8 +20,8 @@ from mcpwrap.linux import tty
 
 SkippedFiles = Sequence[tuple[DiscoveredFile, str]]  # refused files, and the reasons
 _ISOLATION_NOTE = """\
-A server sees only its `workspace` of your home, and only its `env` of your variables.
-Its own home is empty.
+A server sees only its `workspace` of your home, of its `projects` only the one that is open, and
+only its `env` of your variables. Its own home is empty.
 """
 _NEXT_STEPS = """\
 Agents read their files when they start: restart those that run. If a server does not work:
