@@ -206,18 +206,26 @@ def page_port() -> int:
 
 
 @pytest.mark.parametrize(
-    "program", ["", "/usr/bin/mcpwrap", "/home/alice/venv/bin/mcpwrap", "/home/a b/{x}*/mcpwrap"]
+    "program",
+    [
+        "mcpwrap-run",
+        "mcpwrap-wrapper",
+        "/usr/bin/mcpwrap",
+        "/home/alice/venv/bin/mcpwrap",
+        "/home/a b/{x}*/mcpwrap",
+    ],
 )
 def test_the_profile_that_is_shipped_or_printed_is_valid(inside: Inside, program: str) -> None:
     """Its name is the path that it is attached to, and no pattern."""
-    file = "/tmp/profile" if program else "/src/apparmor/mcpwrap-run"
-    if program:
+    is_printed = program.startswith("/")
+    file = "/tmp/profile" if is_printed else f"/src/apparmor/{program}"
+    if is_printed:
         text = "\n".join(userns_profile.profile(program))
         inside(f"cat > {file} << 'END'\n{text}\nEND")
     built = inside(f"apparmor_parser -Q -K -d {file}; apparmor_parser -N {file}")
     assert "Mode: unconfined" in built
     assert "userns," in built
     name = built.splitlines()[-1]
-    assert name.replace("\\", "") == (program or "mcpwrap-run")
+    assert name.replace("\\", "") == program
     with pytest.raises(AssertionError, match="syntax error"):
         inside(f"sed 's/userns,/users,/' {file} > /tmp/wrong; apparmor_parser -Q -K /tmp/wrong")

@@ -69,7 +69,7 @@ def test_a_package_has_the_files_of_all_for_its_python_and_architecture(
 
 
 # What one release has alone.
-ALONE = {"ubuntu24.04": {"etc/apparmor.d/mcpwrap-run"}}
+ALONE = {"ubuntu24.04": {"etc/apparmor.d/mcpwrap-run", "etc/apparmor.d/mcpwrap-wrapper"}}
 # What names the version, the package, its Python, or the files of a wheel.
 MADE_ANEW = re.compile(
     r"\.dist-info/|/doc/mcpwrap/|/man/|/build\.json$|^usr/bin/mcpwrap$|^usr/libexec/mcpwrap/"
