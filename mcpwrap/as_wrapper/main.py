@@ -15,7 +15,7 @@ from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core.mount_layout import NO_NAMESPACES
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
-from mcpwrap.linux.isolation import cgroup, prctl
+from mcpwrap.linux.isolation import cgroup, landlock, namespaces, prctl
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_socket
@@ -96,10 +96,11 @@ def _workspaces(spec: ServerSpec) -> WorkspaceMounts | None:
         return None
     if not spec.workspaces.projects:
         return WorkspaceMounts(spec.workspaces, "")
-    from mcpwrap.as_wrapper.project import view  # noqa: PLC0415 - few servers need it
-
-    if why := view.why_impossible():
-        why = f"this machine lets no account make mount namespaces: {why} [E-SESSION-NAMESPACES]"
+    why = "" if landlock.version() else "this kernel has no Landlock"
+    if not why and (reason := namespaces.why_impossible()):
+        why = f"this machine lets no ordinary account make user and mount namespaces: {reason}"
+    if why:
+        why = f"{why} [E-SESSION-NAMESPACES]"
         (RUNTIME / spec.name / "0" / NO_NAMESPACES).touch()
     return WorkspaceMounts(spec.workspaces, why)
 

@@ -57,6 +57,7 @@ _OF_MACHINE = frozenset({
     # What `apply` needs of the machine: machine/prerequisites/mechanisms.py.
     "systemd", "version of systemd", "seccomp", "Landlock", "packet rules (nftables)",
     "namespaces of units", "ID-mapped mounts, for `workspace`", "cgroup controllers",
+    "projects",
 })  # fmt: skip
 _STARTS = (
     "approvals of calls of", "approvals by", "approval forms", "packet rules of others",

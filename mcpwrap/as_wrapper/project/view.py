@@ -58,22 +58,6 @@ def enter() -> None:
     prctl.drop_capabilities()  # of programs that are started later
 
 
-def why_impossible() -> str:
-    """Return why no session can have a mount namespace of its own; "" if each can."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            enter()
-            os._exit(0)
-        except OSError as error:
-            os._exit(error.errno or 1)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    number = os.waitstatus_to_exitcode(status)
-    return os.strerror(number) if number else ""
-
-
 def show(server: str, wanted: ProjectQuery | str, workspaces: Workspaces) -> ShownProject:
     """Empty the folders of `projects`, but for the project; `wanted` may be why there is none.
 

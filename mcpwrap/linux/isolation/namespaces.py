@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
 
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.mount import mount_api
 
 _WITH_ALL_BELOW, _PRIVATE = 1 << 14, 1 << 18  # MS_REC, MS_PRIVATE
@@ -59,6 +60,32 @@ def make_private() -> None:
         OSError: the kernel, or a rule of AppArmor for user namespaces, refused.
     """
     _mount(None, "/", _WITH_ALL_BELOW | _PRIVATE)
+
+
+def why_impossible(uid: int | None = None) -> str:
+    """Return why an account can make no user and mount namespaces; "" if it can. Default: our own.
+
+    The caller is single-threaded, and may be root if `uid` is another account.
+    """
+    pid = os.fork()
+    if pid == 0:
+        number = 1
+        try:
+            if uid is not None:
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+            prctl.allow_dumps()
+            part(NamespaceFlag.USER | NamespaceFlag.MOUNTS)
+            make_private()
+            number = 0
+        except OSError as error:
+            number = error.errno or 1
+        finally:
+            os._exit(number)
+    _, status = os.waitpid(pid, 0)
+    number = os.waitstatus_to_exitcode(status)
+    return os.strerror(number) if number else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

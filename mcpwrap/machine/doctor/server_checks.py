@@ -161,7 +161,7 @@ def _agent(server: Server) -> str:
 def _private_file(server: Server, agent: str) -> str:
     """Return a path in the agent's home outside the workspaces; "" if there is no such path."""
     home = Path(accounts.home_of(agent))
-    given = [Path(folder.path) for folder in server.workspace]
+    given = [Path(folder.path) for folder in (*server.workspace, *server.projects)]
     for path in sorted(home.iterdir()) if home.is_dir() else []:
         is_given = any(path == g or g in path.parents or path in g.parents for g in given)
         if not is_given and _is_private(path):

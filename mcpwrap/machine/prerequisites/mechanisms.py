@@ -192,17 +192,31 @@ def checks(config: Config) -> Iterator[Check]:
             yield failed(mechanism.name, f"is missing: {reason} [{mechanism.code}]", fix)
         else:
             yield good(mechanism.name, "works")
-    for note in notes(config):
+    for note in _unlimited(config):
         yield warned("cgroup controllers", note, "boot with cgroup v2; in a container, delegate it")
+    for note in _without_projects(config):
+        yield warned("projects", note, "`man mcpwrap-errors`, E-SESSION-NAMESPACES")
 
 
 def notes(config: Config) -> list[str]:
-    """Return a line if the limits of servers are not enforced on this machine."""
+    """Return a line for each setting of this configuration that has no effect on this machine."""
+    return [*_unlimited(config), *_without_projects(config)]
+
+
+def _unlimited(config: Config) -> Iterator[str]:
     names = probes.missing_controllers() if _has_code(config) else []
-    if not names:
-        return []
-    text = "the limits of memory, tasks and processor time that need them are not enforced"
-    return [f"this machine lacks the cgroup controllers {', '.join(names)}: {text}"]
+    if names:
+        text = "the limits of memory, tasks and processor time that need them are not enforced"
+        yield f"this machine lacks the cgroup controllers {', '.join(names)}: {text}"
+
+
+def _without_projects(config: Config) -> Iterator[str]:
+    has_projects = any(server.projects for server in config.servers.values())
+    if has_projects and (reason := probes.session_namespaces()):
+        yield (
+            f"sessions see no project: ordinary accounts can make no user and mount namespaces "
+            f"({reason}) [E-SESSION-NAMESPACES]"
+        )
 
 
 def _tried(config: Config) -> Iterator[Mechanism]:

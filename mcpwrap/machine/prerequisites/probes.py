@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from mcpwrap.linux.isolation import landlock
+from mcpwrap.linux.isolation import landlock, namespaces
 from mcpwrap.linux.mount import idmap, mount_api
 from mcpwrap.linux.mount.idmap import Swap
 from mcpwrap.linux.mount.mount_api import Attribute
@@ -26,6 +26,7 @@ _CONTROLLERS = ("cpu", "memory", "pids")
 _CGROUPS = Path("/sys/fs/cgroup")
 _TWO_IDS = Swap(1, 2)  # any two
 _EXIT_CODE = "exit-code"
+_NOBODY = 65534
 _NAMESPACE_STATUS = {"225": "a network", "226": "mounts"}  # systemd.exec(5), EXIT_NETWORK, …
 # Parts of the packet rules, tried one by one if all together fail: declarations, the hook of a
 # chain, and its rule.
@@ -158,6 +159,14 @@ def idmapped_mounts() -> str:
         for fd in fds:
             os.close(fd)
     return ""
+
+
+def session_namespaces() -> str:
+    """Return why a session can have no mount namespace of its own, tried as root or as the caller.
+
+    Units of wrappers may still do without it: they know themselves.
+    """
+    return namespaces.why_impossible(_NOBODY if os.geteuid() == 0 else None)
 
 
 def missing_controllers() -> list[str]:

@@ -42,6 +42,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(environment, "found", lambda: Environment.MACHINE)
     monkeypatch.setattr(probes, "missing_controllers", list)
+    monkeypatch.setattr(probes, "session_namespaces", str)
     lacking(monkeypatch, [one.code for one in MECHANISMS])
 
 
@@ -143,3 +144,17 @@ def test_limits_that_are_not_enforced_are_noted(monkeypatch: pytest.MonkeyPatch)
     lacking(monkeypatch, [])
     assert [check.state for check in mechanisms.checks(EMPTY)] == ["good", "good"]
     assert [check.state for check in mechanisms.checks(PLAIN)][-1] == "warning"
+
+
+def test_where_no_session_can_see_a_project_a_note_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    projects = Config({"a": replace(SERVER, projects=(FOLDER,))}, {})
+    assert mechanisms.notes(projects) == []
+    monkeypatch.setattr(probes, "session_namespaces", lambda: "No space left on device")
+    assert mechanisms.notes(PLAIN) == []
+    (note,) = mechanisms.notes(projects)
+    assert note.startswith("sessions see no project: ")
+    assert note.endswith("(No space left on device) [E-SESSION-NAMESPACES]")
+    lacking(monkeypatch, [])
+    assert "projects" in [check.what for check in mechanisms.checks(projects)]
