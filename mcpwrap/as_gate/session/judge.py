@@ -1,5 +1,7 @@
 """Message gate of one session, with its policy, limits, audit and journal notes."""
 
+from dataclasses import replace
+
 from mcpwrap.as_gate.agent_identity import AgentIdentity
 from mcpwrap.as_gate.hubs.outer_calls import OuterCalls
 from mcpwrap.as_gate.session.approval_client import SessionApprovals
@@ -55,6 +57,7 @@ class SessionJudge:
             self.gate.collect(DefinitionsCollector(SessionDefinitions(self._who, monitor)))
         self._pins = admission.pins
         self._context = server_context(admission)
+        self._policy = policy
 
     def pin(self, view: PinsView) -> None:
         """Have what the server lists compared with these pins, before the first message."""
@@ -63,8 +66,13 @@ class SessionJudge:
         self.gate.pin(SessionPins(server, view, SessionOffers(self._monitor)))
 
     def see(self, seen: SessionProject) -> None:
-        """Record the project that the server sees, or tell the agent why it sees none."""
+        """Judge by the project that the server sees, or tell the agent why it sees none.
+
+        It is called before the first message.
+        """
         self._recorder.project = seen.path
+        self._context = replace(self._context, project=seen.path)
+        self._take(self._policy.in_project(seen.path))
         if seen.why_none:
             self.gate.advise(seen.why_none)
 
@@ -78,12 +86,15 @@ class SessionJudge:
         self._recorder.arrived()
         update = self._monitor.policy_update()
         if update.text:
-            policy = compile_policy(rules.decode(update.text), self._about.server, self._context)
-            gate.policy = policy
-            self._limits.renew(policy)
+            policy = rules.decode(update.text)
+            self._take(compile_policy(policy, self._about.server, self._context))
             self._recorder.policy = update.digest
         view = self._monitor.pins_update()
         return [] if view is None else gate.take_pins(view)
+
+    def _take(self, policy: CompiledPolicy) -> None:
+        self._policy = self.gate.policy = policy
+        self._limits.renew(policy)
 
     def _note_held_back(self, tool: str, why: str) -> None:
         text = f"{tool!a} is held back: {why}"

@@ -148,11 +148,10 @@ def _extended_policy(file: Path | None) -> Policy:
 @click.argument("name")
 @click.argument("tool")
 @click.argument("args")
-@click.option(
-    "--policy", "file", type=click.Path(path_type=Path), help="Use this policy, not this machine's."
-)
+@click.option("--policy", "file", type=click.Path(), help="Use this policy, not this machine's.")
+@click.option("--project", default="", metavar="PATH", help="Of a session that sees this project.")
 @_JSON
-def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool) -> int:
+def explain(name: str, tool: str, args: str, *, as_json: bool, **options: str | None) -> int:
     """Show how a call of TOOL of server NAME with ARGS is judged, and why.
 
     ARGS is a JSON object; `-` reads it from standard input. A TOOL with a slash in it is a method,
@@ -163,16 +162,18 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     Example:  mcpwrap policy explain sqlite read_query '{"query": "SELECT * FROM t"}'
     """
     from mcpwrap.cli.policy.judge import (  # noqa: PLC0415 - as above
+        ExplainedCall,
         run_explain,
         run_explain_hub,
     )
 
+    called, file = ExplainedCall(name, tool, options["project"] or ""), options["file"]
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
-    policy = _extended_policy(file)
+    policy = _extended_policy(Path(file) if file else None)
     hub = hub_call.hub_of(name) if "/" not in tool else None
     if hub and (behind := hub_call.member_call(name, hub, tool)):
-        return run_explain_hub(policy, (name, tool), text, behind, as_json=as_json)
-    return run_explain(policy, (name, tool), text, as_json=as_json)
+        return run_explain_hub(policy, called, text, behind, as_json=as_json)
+    return run_explain(policy, called, text, as_json=as_json)
 
 
 @command.command("replay")

@@ -1,11 +1,14 @@
 """Policy evaluation for `mcpwrap policy test` and `explain`, and its output."""
 
+from dataclasses import dataclass
+
 import msgspec
 
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.policy.hub_call import MemberCall
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
+from mcpwrap.config.value_parsers import BadValueError, absolute_path
 from mcpwrap.core.policy.cases import difference
 from mcpwrap.core.policy.compiled import CALL, NO_CONTEXT, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement
@@ -31,11 +34,34 @@ _COLOURS: dict[Decision, tty.Style] = {
 _STRICTNESS = (Decision.ALLOW, Decision.NEEDS_APPROVAL, Decision.BLOCK)
 
 
+@dataclass(frozen=True, slots=True)
+class ExplainedCall:
+    """Tool or method of a server that is called, in a session that sees this project, or none."""
+
+    server: str
+    tool: str
+    project: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the project.
+
+        Raises:
+            UsageError: it is not an absolute path.
+        """
+        try:
+            absolute_path(self.project or "/")
+        except BadValueError as bad:
+            raise UsageError(bad.problem, where="--project", fix=bad.fix, code=bad.code) from bad
+
+
 def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
     """Exit status: 0 all decisions are as expected, 1 at least one differs."""
     cases = parse_cases(file)
     by_server = {case.server: compile_policy(policy, case.server) for case in cases}
-    found = [(case.name, difference(by_server[case.server], case)) for case in cases]
+    found = [
+        (case.name, difference(by_server[case.server].in_project(case.project), case))
+        for case in cases
+    ]
     differing = sum(bool(text) for _, text in found)
     if as_json:
         print_json([{"name": name, "difference": text} for name, text in found])
@@ -57,7 +83,7 @@ class ExplainedHubCall(msgspec.Struct, frozen=True, kw_only=True):
     tool: str  # the member's own name of it
 
 
-def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json: bool) -> int:
+def run_explain(policy: Policy, called: ExplainedCall, text: bytes, *, as_json: bool) -> int:
     """Exit status: 0, for any decision."""
     explanation = _explained(policy, called, _object(text))
     if as_json:
@@ -68,10 +94,11 @@ def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json
 
 
 def run_explain_hub(
-    policy: Policy, called: tuple[str, str], text: bytes, behind: MemberCall, *, as_json: bool
+    policy: Policy, called: ExplainedCall, text: bytes, behind: MemberCall, *, as_json: bool
 ) -> int:
     """Exit status: 0, for any decision."""
-    args, inner = _object(text), (behind.server, behind.tool)
+    # A hub opens the sessions of its members, and they see no project.
+    args, inner = _object(text), ExplainedCall(behind.server, behind.tool)
     outer, member = _explained(policy, called, args), _explained(policy, inner, args)
     found = ExplainedHubCall(
         decision=max(outer.judgement.decision, member.judgement.decision, key=_STRICTNESS.index),
@@ -83,20 +110,21 @@ def run_explain_hub(
     if as_json:
         print_json(found)
         return EXIT_OK
-    for server, tool, explanation in ((*called, outer), (*inner, member)):
-        tty.say(tty.styled(f"{server}, {tool}:", "bold"))
+    for call, explanation in ((called, outer), (inner, member)):
+        tty.say(tty.styled(f"{call.server}, {call.tool}:", "bold"))
         _print(explanation)
         tty.say()
     tty.say("both together: ", tty.styled(found.decision.value, "bold", _COLOURS[found.decision]))
     return EXIT_OK
 
 
-def _explained(policy: Policy, called: tuple[str, str], args: dict[str, Json]) -> Explanation:
-    server, tool = called
+def _explained(policy: Policy, called: ExplainedCall, args: dict[str, Json]) -> Explanation:
+    server, tool = called.server, called.tool
     of_tool: dict[str, Json] = {"name": tool, "arguments": args}
     method, params = (tool, args) if "/" in tool else (CALL, of_tool)
     context = applied_contexts(paths.ACCESS_LIST).get(server, NO_CONTEXT)
-    return explain(compile_policy(policy, server, context), method, params)
+    compiled = compile_policy(policy, server, context).in_project(called.project)
+    return explain(compiled, method, params)
 
 
 def _object(text: bytes) -> dict[str, Json]:
@@ -116,11 +144,7 @@ def _object(text: bytes) -> dict[str, Json]:
 
 
 def _print(explanation: Explanation) -> None:
-    for rule in explanation.rules:
-        _print_rule(rule)
-    _print_default_rules(explanation.default_rules)
-    if not explanation.rules and not explanation.default_rules:
-        tty.say("no rule covers this request")
+    _print_rules(explanation)
     judgement = explanation.judgement
     decision = tty.styled(judgement.decision.value, "bold", _COLOURS[judgement.decision])
     tty.say("decision: ", decision, f", by {_by(judgement)}")
@@ -135,6 +159,16 @@ def _print(explanation: Explanation) -> None:
     tty.say(f"limits: {_limits(explanation.limits)}")
     if explanation.default_limits:
         tty.say(f"default limits of each session: {_limits(explanation.default_limits)}")
+
+
+def _print_rules(explanation: Explanation) -> None:
+    for rule in explanation.rules:
+        _print_rule(rule)
+    _print_default_rules(explanation.default_rules)
+    if not explanation.rules and not explanation.default_rules:
+        tty.say("no rule covers this request")
+    if explanation.elsewhere:
+        tty.say(f"for other projects, see --project: {', '.join(explanation.elsewhere)}")
 
 
 def _print_default_rules(rules: tuple[ExplainedRule, ...]) -> None:

@@ -80,7 +80,8 @@ def _show(name: str, policy: Policy) -> None:
     if not entries:
         tty.say("  none")
     for result in policy.results:
-        tty.say(f"rule on results: {result.name}")
+        where = f", in {' or '.join(result.projects)}" if result.projects else ""
+        tty.say(f"rule on results: {result.name}{where}")
 
 
 def _show_rules(some: tuple[Rule, ...] | list[Rule]) -> None:
@@ -129,6 +130,7 @@ def _rule_fields(rule: Rule, origin: str) -> Json:
         "origin": origin,
         "action": rule.action,
         "does": _does(rule),
+        "projects": list(rule.projects),
         "message": rule.message,
         "instead_of": list(rule.instead_of),
         "since": rule.since,

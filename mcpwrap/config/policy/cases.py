@@ -8,13 +8,14 @@ from mcpwrap.config.policy.errors import Flaw, PolicyError
 from mcpwrap.config.policy.value_parsers import word
 from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
+from mcpwrap.config.value_parsers import absolute_path
 from mcpwrap.core.policy.cases import Case, Expected, ExpectedResult
 from mcpwrap.core.policy.compiled import CALL
 from mcpwrap.core.protocol.json_value import Json
 
 KEYS = (
-    "name", "server", "tool", "arguments", "method", "params", "result", "becomes", "expect",
-    "rule",
+    "name", "server", "project", "tool", "arguments", "method", "params", "result", "becomes",
+    "expect", "rule",
 )  # fmt: skip
 
 
@@ -54,6 +55,7 @@ def _case(node: Node, flaws: list[Flaw]) -> Case | None:
     case = Case(
         name=fields.text("name", str) or f"line {node.mark.line}",
         server=fields.text("server", str) or "",
+        project=fields.text("project", absolute_path) or "",
         method=method or CALL,
         params=_object(given[0], fields) if method else {"name": tool, "arguments": given[0]},
         result=_result(fields),

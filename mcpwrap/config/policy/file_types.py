@@ -38,6 +38,15 @@ _Length = Annotated[int, KeyConstraint(ge=0, le=MAX_LENGTH)]
 _RuleName = Annotated[str, PATTERNS["name"]]
 _Name = Annotated[str, PATTERNS["name"], about("Name in messages and logs; unique.")]
 _Servers = Annotated[_Globs, about("Globs of server names.", "sqlite*", default="all servers")]
+_Project = Annotated[str, PATTERNS["project"]]
+_Projects = Annotated[
+    _Project | Annotated[list[_Project], _UP_TO_MANY],
+    about(
+        "Globs of paths: the rule holds in sessions that see one of these projects.",
+        "/home/alice/src/prod",
+        default="all sessions",
+    ),
+]
 _Tools = Annotated[_Globs, about("Globs of tool names. Not beside `method`.", "git_*")]
 _Methods = Annotated[_Globs, about("Globs of methods. Not beside `tool`.", "resources/read")]
 
@@ -132,6 +141,7 @@ class RuleFields(FileTable):
 
     name: _Name
     server: _Servers = OPTIONAL
+    project: _Projects = OPTIONAL
     tool: _Tools = OPTIONAL
     method: _Methods = OPTIONAL
     when: Annotated[
@@ -190,6 +200,7 @@ class ResultRuleFields(ResultCheckFields):
 
     name: _Name
     server: _Servers = OPTIONAL
+    project: _Projects = OPTIONAL
     tool: _Tools = OPTIONAL
     method: _Methods = OPTIONAL
 

@@ -188,6 +188,7 @@ class _Parser:
             name=name,
             action=action or "block",
             servers=fields.texts("server", values.glob) or EVERYTHING,
+            projects=fields.texts("project", values.project),
             tools=fields.texts("tool", values.glob),
             methods=fields.texts("method", values.method),
             when=self._conditions(fields, action),
@@ -252,6 +253,7 @@ class _Parser:
         rule = ResultRule(
             name=self._name(fields),
             servers=fields.texts("server", values.glob) or EVERYTHING,
+            projects=fields.texts("project", values.project),
             tools=fields.texts("tool", values.glob),
             methods=EVERYTHING if is_for_all else fields.texts("method", values.result_method),
             max_bytes=fields.text("max_bytes", values.size_bytes),

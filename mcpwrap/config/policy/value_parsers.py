@@ -45,6 +45,7 @@ _BYTES = re.compile(r"([1-9][0-9]{0,5})([KM])")
 PATTERNS = {
     "name": whole(_NAME.pattern),
     "glob": whole(_GLOB_CHARS.pattern),
+    "project": whole(r"[/*][^\s\[\]{}()|^$\\,\"']{0,255}"),
     "rate": whole(_RATE.pattern),
     "time": whole(_SECONDS.pattern),
     "expiry": whole(f"{_SECONDS.pattern}|{NEVER}"),
@@ -154,6 +155,18 @@ def glob(text: str) -> str:
             f"{text!a} is not a glob: its only wildcards are `*` and `?`",
             'write one glob, or a list of them: `["git_*", "read_?"]`',
             code="E-POLICY-GLOB",
+        )
+    return text
+
+
+def project(text: str) -> str:
+    """Parse a glob for paths of projects, in which `*` is also for `/`."""
+    parts = glob(text).split("/")[1:]
+    if text[0] not in "/*" or any(part in {"", ".", ".."} for part in parts):
+        raise BadValueError(
+            f"{text!a} matches no project: it is not an absolute path in its shortest form",
+            "begin with `/` or `*`; remove `.`, `..`, `//` and a `/` at the end",
+            code="E-POLICY-PROJECT",
         )
     return text
 

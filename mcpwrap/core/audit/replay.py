@@ -50,18 +50,14 @@ class Replay:
         self._policy = policy
         self._opens = opens
         self._contexts = contexts
-        self._by_server: dict[str, CompiledPolicy] = {}
+        self._by_session: dict[tuple[str, str], CompiledPolicy] = {}  # by server and project
 
     def take(self, record: Record) -> None:
         """Judge a record, if it is of a request that the policy judged."""
         is_request = record.sender == "agent" and record.id is not None
         if not is_request or record.decision not in _PASSED | _REFUSED:
             return
-        policy = self._by_server.get(record.server)
-        if policy is None:
-            context = self._contexts.get(record.server, NO_CONTEXT)
-            policy = compile_policy(self._policy, record.server, context)
-            self._by_server[record.server] = policy
+        policy = self._compiled(record.server, record.project)
         params = params_of(record, self._opens)
         if isinstance(params, UnreadableParams):
             if _needs_params(policy, record):
@@ -72,6 +68,16 @@ class Replay:
             judgement = judge(policy, record.method, params)
         self.judged += 1
         self._compare(record, judgement, None if isinstance(params, UnreadableParams) else params)
+
+    def _compiled(self, server: str, project: str) -> CompiledPolicy:
+        found = self._by_session.get((server, project))
+        if found is None and project:
+            found = self._compiled(server, "").in_project(project)
+        elif found is None:
+            context = self._contexts.get(server, NO_CONTEXT)
+            found = compile_policy(self._policy, server, context)
+        self._by_session[server, project] = found
+        return found
 
     def _compare(self, record: Record, judgement: Judgement, params: Params | None) -> None:
         was_refused = record.decision in _REFUSED

@@ -32,6 +32,7 @@ class Case:
     server: str
     method: str
     expect: Expected
+    project: str = ""  # that the session sees
     params: dict[str, Json] = field(default_factory=dict)
     rule: str | None = None  # the one that decides; "" is the default. None: any
     result: ExpectedResult | None = None  # if given, it is judged

@@ -1,5 +1,6 @@
 """Compiled policy of one server: judges its messages, results and descriptions."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,7 +21,16 @@ from mcpwrap.core.policy.decision import AskingRules, Decision, Judgement, Resul
 from mcpwrap.core.policy.default_policy import default_limits, names_tool
 from mcpwrap.core.policy.list_rules import judge_description
 from mcpwrap.core.policy.result_rules import CompiledResultRule
-from mcpwrap.core.policy.rules import Action, LimitsEntry, Policy, Rule, for_server
+from mcpwrap.core.policy.rules import (
+    Action,
+    LimitsEntry,
+    Policy,
+    Rule,
+    for_project,
+    for_server,
+    is_for_project,
+    names_projects,
+)
 from mcpwrap.core.policy.shell.judge import with_workspaces
 from mcpwrap.core.policy.standing_answers import StandingAnswers, asking_rules
 from mcpwrap.core.protocol.json_value import Json
@@ -39,10 +49,11 @@ _NO_NAME = Judgement(Decision.BLOCK, "", "the tool's name is not a string")
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """Facts about a server that its rules are compiled with."""
+    """Facts about a server, and about one session of it, that its rules are compiled with."""
 
     workspaces: tuple[str, ...] = ()  # absolute folders in which it may delete
     is_hub: bool = False  # its members' calls are judged for themselves: no default policy
+    project: str = ""  # folder that the session sees, as its wrapper has reported it
 
 
 NO_CONTEXT = ServerContext()
@@ -52,13 +63,15 @@ class CompiledPolicy:
     """Compiled rules for one server. Implements `decision.ServerPolicy`."""
 
     def __init__(self, policy: Policy, server: str, context: ServerContext) -> None:
-        concerned = for_server(policy, server)
+        self._of_server = for_server(policy, server)
+        concerned = for_project(self._of_server, context.project)
         self._server = server
         self._tools = KnownTools()
         self.context = context
         self._is_observed = bool(concerned.observe)
         self.times = concerned.approval
-        self.asks_in_client = any(rule.ask_in_client for rule in concerned.rules)
+        # In any project: the monitor, which reads this, compiles once for all sessions of a server.
+        self.asks_in_client = any(rule.ask_in_client for rule in self._of_server.rules)
         self._default = self._default_judgement(concerned)
         self._limits = concerned.limits
         self._rules = self._compiled(rule for rule in concerned.rules if not rule.instead_of)
@@ -81,6 +94,22 @@ class CompiledPolicy:
         # Those that apply to a call without any argument of a kind: most calls, at less cost.
         self._plain_default_rules_by_tool = _Remembered(self._plain_default_rules_for_tool)
         self._default_limits_by_tool = _Remembered(self._default_limits_for_tool)
+
+    def in_project(self, project: str) -> "CompiledPolicy":
+        """Return the rules for a session that sees this project."""
+        if project == self.context.project or not names_projects(self._of_server):
+            return self
+        context = dataclasses.replace(self.context, project=project)
+        return CompiledPolicy(self._of_server, self._server, context)
+
+    def rules_elsewhere(self, method: str, tool: str) -> tuple[str, ...]:
+        """Return the names of the rules on a message that are for other projects."""
+        return tuple(
+            rule.name
+            for rule in self._of_server.rules
+            if not is_for_project(rule, self.context.project)
+            and (matches_any(rule.methods, method) or (tool and matches_any(rule.tools, tool)))
+        )
 
     def judge(self, method: str, params: Mapping[str, Json]) -> Judgement:
         """Judge a request or a notification. A call of a tool that is hidden is blocked."""

@@ -65,6 +65,7 @@ class Explanation:
     limits: LimitsEntry | None
     default_rules: tuple[ExplainedRule, ...] = ()  # of the default policy, in the same way
     default_limits: LimitsEntry | None = None
+    elsewhere: tuple[str, ...] = ()  # the operator's rules that are for other projects
     how: str = ""  # how the two came to the decision; "" if the default policy has no part in it
 
 
@@ -93,6 +94,7 @@ def explain(policy: CompiledPolicy, method: str, params: dict[str, Json]) -> Exp
             _rule(rule, params, applies=rule.applies(rule.root(params))) for rule in defaults
         ),
         default_limits=policy.default_limits_for(name) if name else None,
+        elsewhere=policy.rules_elsewhere(method, name),
         how=_how(policy, method, params, name) if defaults and not is_answered else "",
     )
 
@@ -160,6 +162,8 @@ def words_of_rule(rule: Rule) -> str:
     what = words_of_tools(rule.tools) if rule.tools else ", ".join(rule.methods)
     conditions = " and ".join(map(words_of, rule.when))
     when = f", if {conditions}" if conditions else ""
+    if rule.projects:
+        what += f" in {' or '.join(rule.projects)}"
     return f"{effects[rule.action]} {what}{when}" + (f": {rule.message}" if rule.message else "")
 
 

@@ -116,6 +116,7 @@ class Rule(_Words, frozen=True, kw_only=True):
     name: str
     action: Action
     servers: tuple[str, ...] = EVERYTHING
+    projects: tuple[str, ...] = ()  # globs of their paths; empty: in any session
     tools: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     when: tuple[Condition, ...] = ()
@@ -133,6 +134,7 @@ class ResultRule(_Words, frozen=True, kw_only=True):
 
     name: str
     servers: tuple[str, ...] = EVERYTHING
+    projects: tuple[str, ...] = ()  # as of a rule
     tools: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     max_bytes: int | None = None
@@ -247,6 +249,27 @@ def for_server(policy: Policy, name: str) -> Policy:
             if has_limits and matches_any(entry.servers, name)
         ),
     )
+
+
+def is_for_project(rule: Rule | ResultRule, project: str) -> bool:
+    """Return whether a rule is for the sessions that see this project; "" is to see none."""
+    return not rule.projects or (bool(project) and matches_any(rule.projects, project))
+
+
+def for_project(policy: Policy, project: str) -> Policy:
+    """Return the part of a policy for the sessions that see this project, or none."""
+    return replace(
+        policy,
+        rules=tuple(rule for rule in policy.rules if is_for_project(rule, project)),
+        results=tuple(rule for rule in policy.results if is_for_project(rule, project)),
+        default_rules=tuple(one for one in policy.default_rules if is_for_project(one, project)),
+    )
+
+
+def names_projects(policy: Policy) -> bool:
+    """Return whether the rules for a session depend on its project."""
+    of_messages = (*policy.rules, *policy.default_rules)
+    return any(one.projects for one in of_messages) or any(one.projects for one in policy.results)
 
 
 def for_agents(policy: Policy, name: str) -> Policy:

@@ -417,3 +417,44 @@ def test_sessions_in_two_projects_at_once_never_see_the_others(machine: Machine)
     namespaces = "ls -l /proc/[0-9]*/ns/mnt 2>/dev/null | grep -o 'mnt:.*' | sort -u | wc -l"
     machine.as_root("systemctl stop 'mcpwrap@*.service'")
     assert machine.look(namespaces)
+
+
+# ------------------------------------------------------------------------------ policy
+ONLY_B = f"""
+version: 1
+default: block
+rules:
+  - {{name: not-in-a, server: rw, project: [{SRC}/a, {SRC}/a/*], tool: run, action: block}}
+  - {{name: in-b, server: rw, project: {SRC}/b, tool: other, action: allow}}
+  - {{name: all, server: "*", tool: run, action: allow}}
+"""
+
+
+def judged_in(session: Session, tool: str = "run") -> str:
+    """Call a tool; return the rule that refuses the call, or "" if it reaches the server."""
+    params = {"name": tool, "arguments": {"code": "result = 'ran'"}}
+    answer = session.answer_to(session.request("tools/call", params))
+    if answer["result"].get("told") == "ran":
+        return ""
+    return str(answer["result"]["content"][0]["text"]).splitlines()[0]
+
+
+def test_a_rule_for_a_project_holds_there_and_in_no_other(machine: Machine) -> None:
+    """A block in its project, an allow in no other; also of a policy that comes meanwhile."""
+    path = "/etc/mcpwrap/policy.yaml"
+    machine.write(path, ONLY_B)
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine, "rw", f"{SRC}/a/sub") as in_a, opened(machine, "rw", f"{SRC}/b") as in_b:
+        assert "(rule not-in-a)" in judged_in(in_a)
+        assert "no rule allows it" in judged_in(in_a, "other")
+        assert judged_in(in_b) == judged_in(in_b, "other") == ""  # the twin
+        machine.write(path, ONLY_B.replace("not-in-a", "renamed"))
+        machine.as_root("systemctl reload mcpwrap-gate")
+        assert "(rule renamed)" in judged_in(in_a)
+        assert judged_in(in_b) == ""
+    with opened(machine, "rw", f"{HOME}/other") as nowhere:
+        assert judged_in(nowhere) == ""
+        assert "no rule allows it" in judged_in(nowhere, "other")
+    recorded = machine.as_root("mcpwrap audit show --json --decision blocked --server rw").out
+    assert f'"project":"{SRC}/a"' in recorded.splitlines()[0].replace(": ", ":")
+    machine.as_root(f"rm {path}; systemctl reload mcpwrap-gate")

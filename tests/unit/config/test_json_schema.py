@@ -195,6 +195,7 @@ WRONG: list[tuple[str, str]] = [
     ("policy", rule("tool: t, action: deny")),
     ("policy", rule("tool: t, action: block, reason: x")),
     ("policy", rule("tool: t, action: block, observe: 1")),
+    ("policy", rule("tool: t, action: block, project: src")),
     ("policy", rule("tool: '{a,b}', action: block")),
     ("policy", "version: 1\nrules: [{name: a b, tool: t, action: log}]"),
     ("policy", when("{arg: a}")),

@@ -13,6 +13,8 @@ from mcpwrap.core.pins.acceptance import OfferedDefinitions, Offerer, decode_off
 from mcpwrap.core.pins.definitions import listed_definitions
 from mcpwrap.core.pins.pins_file import HeldDefinitions, ServerPins
 from mcpwrap.core.pins.pins_view import PinsView, view_of
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.linux.process.shared_memory import DoorbellFlag
 from mcpwrap.linux.unix_socket import memfd
@@ -68,6 +70,13 @@ class PinsMonitor:
         """Send changed pins."""
         fd = memfd.sealed("pins", pins_view.encode(view))
         pin_packets.push_view(self.channel, fd)
+        os.close(fd)
+        self.bell.raise_flag()
+
+    def push_policy(self, policy: Policy) -> None:
+        """Send another policy."""
+        fd = memfd.sealed("policy", rules.encode(policy))
+        packets.hand_out(self.channel, rules.digest(policy), fd)
         os.close(fd)
         self.bell.raise_flag()
 

@@ -13,6 +13,7 @@ from mcpwrap.as_gate.agent_identity import AgentIdentity
 from mcpwrap.as_gate.session import judge
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.session.project import SessionProject
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
@@ -21,7 +22,7 @@ from mcpwrap.core.gate.executed_code import RunReport, submitted_code
 from mcpwrap.core.gate.gate import ToAgent
 from mcpwrap.core.pins.pins_view import PinsView
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.rules import LimitsEntry, Policy
+from mcpwrap.core.policy.rules import LimitsEntry, Policy, Rule
 from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -150,3 +151,32 @@ def test_without_pins_a_list_passes_as_it_is(tmp_path: Path) -> None:
     with judging(tmp_path / "1.jsonl") as (session, _):
         session.gate.from_agent(LIST)
         assert session.gate.from_server(LISTED) == [ToAgent(LISTED + b"\n")]
+
+
+IN_PROD = Rule(name="prod", tools=("*",), action="block", projects=("/a/prod", "/a/prod/*"))
+BLOCKED = "Refused by mcpwrap (rule prod)"
+
+
+@pytest.mark.parametrize(
+    ("project", "is_blocked"), [("/a/prod", True), ("/a/prod/sub", True), ("/a/dev", False)]
+)
+def test_the_project_is_a_fact_of_the_policy_also_of_a_new_one(
+    tmp_path: Path, project: str, *, is_blocked: bool
+) -> None:
+    path = tmp_path / "1.jsonl"
+    with judging(path, rules=Policy(rules=(IN_PROD,))) as (session, monitor):
+        session.see(SessionProject(path=project))
+        assert (BLOCKED in str(session.gate.from_agent(CALL))) == is_blocked
+        monitor.push_policy(Policy(rules=(Rule(name="x", tools=("x",), action="log"), IN_PROD)))
+        session.renew(session.gate)
+        assert (BLOCKED in str(session.gate.from_agent(CALL.replace(b"1", b"2")))) == is_blocked
+    assert {one.project for one in records_of(path)} == {project}
+
+
+def test_without_a_project_its_rules_do_not_hold_and_the_agent_is_told(tmp_path: Path) -> None:
+    with judging(tmp_path / "1.jsonl", rules=Policy(rules=(IN_PROD,))) as (session, _):
+        session.see(SessionProject(why_none="py sees no project: x"))
+        session.gate.from_agent(HANDSHAKE)
+        assert "py sees no project: x" in str(session.gate.from_server(SHAKEN))
+        assert BLOCKED not in str(session.gate.from_agent(CALL))
+    assert all(one.project == "" for one in records_of(tmp_path / "1.jsonl"))

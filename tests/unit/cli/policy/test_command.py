@@ -197,6 +197,38 @@ def test_explain_says_why(files: Path) -> None:
     assert json.JSONDecoder().decode(found)["judgement"]["notes"] == ["noted"]
 
 
+BY_PROJECT = """
+version: 1
+rules:
+  - {name: prod, server: plain, project: /a/prod*, tool: t, action: block}
+default_policy: disabled
+"""
+IN_PROJECTS = """
+- {name: there, server: plain, project: /a/prod, tool: t, expect: block, rule: prod}
+- {name: elsewhere, server: plain, project: /a/dev, tool: t, expect: allow}
+- {name: nowhere, server: plain, tool: t, expect: allow}
+"""
+
+
+def test_a_case_and_a_call_may_have_a_project(files: Path) -> None:
+    policy, cases = files / "by-project.yaml", files / "by-project.cases.yaml"
+    policy.write_text(BY_PROJECT)
+    cases.write_text(IN_PROJECTS)
+    assert run("test", policy, cases).output.endswith("3 cases, 0 of them differ\n")
+    options = ("plain", "t", "{}", "--policy", policy)
+    assert run("explain", *options, "--project", "/a/prod").output.splitlines()[:2] == [
+        "prod (block): applies",
+        "decision: block, by the rule prod",
+    ]
+    assert run("explain", *options).output.splitlines()[:3] == [
+        "no rule covers this request",
+        "for other projects, see --project: prod",
+        "decision: allow, by the default",
+    ]
+    found = run("explain", *options, "--project", "src")
+    assert "'src' is not an absolute path" in str(found.exception)
+
+
 @pytest.mark.parametrize("text", [b"[", b"[]", b"", b"5", b"[" * 100_000, b'{"\xff": 1}'])
 def test_arguments_are_an_object(files: Path, text: bytes) -> None:
     found = run("explain", "s", "t", "-", "--policy", files / "policy.yaml", stdin=text)

@@ -26,7 +26,7 @@ from tests.unit.core.pins.pin_book import PinBook, tool_definition
 IS_A = (ArgumentCondition("x", Equals('"a"')),)
 POLICY = Policy(
     rules=(
-        Rule(name="no", tools=("drop",), action="block", message="Do not."),
+        Rule(name="no", tools=("drop",), action="block", message="Do not.", projects=("/a/*",)),
         Rule(name="seen", tools=("*",), action="block", observe=True),
         Rule(name="accepted-1", tools=("t",), when=IS_A, action="allow", instead_of=("default.x",)),
     ),
@@ -35,7 +35,7 @@ POLICY = Policy(
     ),
     limits=(LimitsEntry(calls=5),),
     default_limits=(LimitsEntry(repeated_calls=50, scope="session"),),
-    results=(ResultRule(name="small", max_bytes=1024),),
+    results=(ResultRule(name="small", max_bytes=1024, projects=("/a", "/b")),),
 )
 
 
@@ -47,7 +47,7 @@ def test_the_rules_are_listed_in_their_order(gate: ScriptedGate) -> None:
     gate.policies["git"] = POLICY
     assert run("rules", "git").stdout.splitlines() == [
         "rules of the operator, the first that applies decides:",
-        "  no: blocks calls of drop: Do not.",
+        "  no: blocks calls of drop in /a/*: Do not.",
         "  seen: blocks calls of any tool; it is only noted",
         "  otherwise: allow",
         "rules of the default policy, after them:",
@@ -57,7 +57,7 @@ def test_the_rules_are_listed_in_their_order(gate: ScriptedGate) -> None:
         "limits:",
         "  calls of any tool: 5 calls in 60 s; of all sessions of an agent",
         "  calls of any tool: 50 repeated calls in 600 s; of a session",
-        "rule on results: small",
+        "rule on results: small, in /a or /b",
     ]
     found = json.loads(run("rules", "git", "--json").stdout)
     assert [(rule["name"], rule["origin"]) for rule in found["rules"]] == [

@@ -10,7 +10,7 @@ from mcpwrap.core.protocol.json_value import Json
 
 RIGHT = """
 - {name: one, server: s, tool: t, arguments: {a: 1}, expect: block, rule: r}
-- {server: s, tool: t, expect: hidden}
+- {server: s, project: /a/b, tool: t, expect: hidden}
 - {server: s, method: resources/read, params: {uri: x}, expect: needs-approval, rule: ""}
 - {server: s, tool: t, result: [1], expect: allow}
 - {server: s, tool: t, result: null, becomes: 5, expect: allow}
@@ -28,7 +28,14 @@ def test_what_a_case_says() -> None:
             expect="block",
             rule="r",
         ),
-        Case(name="line 3", server="s", method="tools/call", params=of_tool, expect="hidden"),
+        Case(
+            name="line 3",
+            server="s",
+            project="/a/b",
+            method="tools/call",
+            params=of_tool,
+            expect="hidden",
+        ),
         Case(
             name="line 4",
             server="s",

@@ -40,10 +40,10 @@ rules:
     message: Add a LIMIT.
     observe: true
   - {name: b, tool: [a, "b*"], server: [x, z], action: hide}
-  - {name: c, method: resources/read, action: allow}
+  - {name: c, method: resources/read, action: allow, project: /home/a/src/prod*}
   - {name: d, method: ["*", "x/*"], action: log}
 results:
-  - {name: cap, server: "*", tool: "*", max_bytes: 1M}
+  - {name: cap, server: "*", tool: "*", max_bytes: 1M, project: ["*/p", /a?b]}
   - {name: no-control, control_characters: remove}
   - {name: no-tokens, redact_keys: [password, "*_token"], redact: 'AKIA[0-9A-Z]{16}'}
   - {name: e, method: prompts/get, max_bytes: 64K, control_characters: block}
@@ -74,11 +74,16 @@ def test_everything_that_can_be_said() -> None:
                 observe=True,
             ),
             Rule(name="b", action="hide", servers=("x", "z"), tools=("a", "b*")),
-            Rule(name="c", action="allow", methods=("resources/read",)),
+            Rule(
+                name="c",
+                action="allow",
+                methods=("resources/read",),
+                projects=("/home/a/src/prod*",),
+            ),
             Rule(name="d", action="log", methods=("*", "x/*")),
         ),
         results=(
-            ResultRule(name="cap", tools=("*",), max_bytes=1024**2),
+            ResultRule(name="cap", tools=("*",), max_bytes=1024**2, projects=("*/p", "/a?b")),
             ResultRule(name="no-control", methods=("*",), control_characters="remove"),
             ResultRule(
                 name="no-tokens",

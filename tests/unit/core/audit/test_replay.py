@@ -197,6 +197,20 @@ def test_a_hubs_calls_are_not_judged_by_the_default_policy() -> None:
     assert [one.server for one, _ in found.blocked_by_rule["default.gone"].examples] == ["git"]
 
 
+def test_a_request_is_judged_in_the_project_of_its_session() -> None:
+    projects = ["/a/prod", "/a/dev", "", "/a/prod"]
+    calls = [
+        msgspec.structs.replace(record(id=1, decision="allowed", target="write"), project=project)
+        for project in projects
+    ]
+    rule = Rule(name="prod", tools=("write",), action="block", projects=("/a/prod*",))
+    found = replay(Policy(rules=(rule,)), calls)
+    assert found.judged == len(projects)
+    assert found.blocked_by_rule["prod"].count == 2
+    of_server = Rule(name="prod", servers=("x",), tools=("*",), action="block", projects=("*",))
+    assert replay(Policy(rules=(of_server,)), calls).blocked_by_rule == {}
+
+
 def test_held_requests_count_as_refused() -> None:
     """It was held, and would now pass without an approval, or still need one."""
     held = [record(id=1, decision="held", rule="no-write", target="write")]

@@ -360,3 +360,62 @@ def test_a_condition_on_a_kind_fails_where_there_is_none_of_it() -> None:
     ]
     for arguments, decision in table:
         assert compiled.judge("tools/call", call(arguments, "run")).decision is decision
+
+
+IN_A = ("/a", "/a/*")
+OF_A = (
+    Rule(name="no-t", action="block", tools=("t",), projects=IN_A),
+    Rule(name="u", action="allow", tools=("u",), projects=IN_A),
+    Rule(name="ask", action="allow_with_approval", tools=("v",), ask_in_client=True, projects=IN_A),
+    Rule(name="read", action="block", methods=("resources/read",), projects=IN_A),
+    Rule(name="t", action="allow", tools=("t", "v")),
+    Rule(name="reads", action="allow", methods=("resources/*",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "in_a", "elsewhere"),
+    [
+        ("t", (BLOCK, "no-t"), (ALLOW, "t")),
+        ("u", (ALLOW, "u"), (BLOCK, "")),  # its `allow` holds in no other project
+        ("v", (ASK, "ask"), (ALLOW, "t")),
+    ],
+)
+def test_a_rule_for_a_project_holds_in_it_alone(
+    tool: str, in_a: tuple[Decision, str], elsewhere: tuple[Decision, str]
+) -> None:
+    without = policy(*OF_A, default="block")
+    for project, expected in (
+        ("/a", in_a), ("/a/sub", in_a), ("/b", elsewhere), ("", elsewhere),
+    ):  # fmt: skip
+        judgement = without.in_project(project).judge("tools/call", call({}, tool))
+        assert (judgement.decision, judgement.rule) == expected, project
+        assert without.in_project("/a").in_project(project).context.project == project
+    assert without.in_project("/a").judge("resources/read", {}).rule == "read"
+    assert without.judge("resources/read", {}).rule == "reads"
+
+
+def test_results_are_judged_by_project() -> None:
+    cap = ResultRule(name="cap", tools=("*",), max_bytes=3, projects=("/a",))
+    capped = compile_policy(Policy(results=(cap,)), "s").in_project("/a")
+    assert capped.judge_result("tools/call", "t", "long").refusal
+    assert not capped.in_project("").judge_result("tools/call", "t", "long").refusal
+
+
+def test_the_monitor_has_facts_on_all_projects() -> None:
+    """It compiles once for the sessions of all projects: what it reads may not depend on them."""
+    assert policy(*OF_A).asks_in_client
+    assert policy(*OF_A).in_project("/b").asks_in_client
+
+
+def test_rules_for_other_projects_are_known_by_name() -> None:
+    without = policy(*OF_A)
+    assert without.rules_elsewhere("tools/call", "t") == ("no-t",)
+    assert without.rules_elsewhere("resources/read", "") == ("read",)
+    assert without.in_project("/a").rules_elsewhere("tools/call", "t") == ()
+
+
+def test_a_policy_without_projects_is_compiled_once() -> None:
+    plain = policy(rule("block"))
+    assert plain.in_project("/a") is plain
+    assert plain.in_project("") is plain

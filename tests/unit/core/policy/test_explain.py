@@ -3,7 +3,7 @@
 from mcpwrap.core.policy.arguments.kinds import SHELL_ARGUMENTS, SQL_ARGUMENTS
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Decision
-from mcpwrap.core.policy.explain import Explanation, explain, words_of
+from mcpwrap.core.policy.explain import Explanation, explain, words_of, words_of_rule
 from mcpwrap.core.policy.rules import (
     ArgumentCondition,
     Condition,
@@ -130,3 +130,13 @@ def test_arguments_of_a_kind_are_shown_with_their_paths() -> None:
     params: dict[str, Json] = {"name": "t", "arguments": {"a": {"sql": "DELETE FROM t"}}}
     [explained] = explain(policy, "tools/call", params).rules
     assert explained.conditions[0].found == ('a.sql: "DELETE FROM t"',)
+
+
+def test_rules_for_other_projects_are_named() -> None:
+    rule = Rule(name="prod", action="block", tools=("t",), projects=("/a/prod", "/a/prod/*"))
+    assert words_of_rule(rule) == "blocks calls of t in /a/prod or /a/prod/*"
+    policy = compile_policy(Policy(rules=(rule,)), "s")
+    found = explain(policy, "tools/call", {"name": "t"})
+    assert (found.rules, found.elsewhere) == ((), ("prod",))
+    found = explain(policy.in_project("/a/prod"), "tools/call", {"name": "t"})
+    assert ([one.name for one in found.rules], found.elsewhere) == (["prod"], ())

@@ -23,7 +23,9 @@ from mcpwrap.core.policy.rules import (
     digest,
     encode,
     for_agents,
+    for_project,
     for_server,
+    names_projects,
 )
 
 TESTS = (
@@ -97,3 +99,39 @@ def test_agents_see_no_names_of_other_servers() -> None:
     assert b"other" not in encode(seen)
     assert len(seen.rules) == len(seen.results) == len(seen.limits) == len(seen.observe) == 1
     assert for_agents(policy, "db").observe == ()
+
+
+BY_PROJECT = Policy(
+    rules=(
+        Rule(name="all", tools=("*",), action="log"),
+        Rule(name="prod", projects=("/a/prod", "/a/prod/*"), tools=("*",), action="block"),
+        Rule(name="any", projects=("*",), tools=("*",), action="block"),
+    ),
+    default_rules=(Rule(name="default.d", projects=("/a/dev",), tools=("*",), action="block"),),
+    results=(ResultRule(name="cap", projects=("/a/p??d",), max_bytes=5),),
+)
+
+
+@pytest.mark.parametrize(
+    ("project", "names"),
+    [
+        ("/a/prod", ["all", "prod", "any", "cap"]),
+        ("/a/prod/sub/x", ["all", "prod", "any"]),
+        ("/a/prod2", ["all", "any"]),
+        ("/b/a/prod", ["all", "any"]),  # a glob is of the whole path
+        ("/a/PROD", ["all", "any"]),
+        ("/a/dev", ["all", "any", "default.d"]),
+        ("", ["all"]),  # `*` is any project, and not none
+    ],
+)
+def test_a_rule_is_for_the_projects_that_it_names(project: str, names: list[str]) -> None:
+    part = for_project(BY_PROJECT, project)
+    found = [one.name for one in (*part.rules, *part.default_rules)]
+    assert [*found, *(one.name for one in part.results)] == names
+    assert decode(encode(part)) == part
+
+
+@pytest.mark.parametrize("key", ["rules", "default_rules", "results"])
+def test_a_policy_names_projects_if_one_rule_does(key: str) -> None:
+    assert names_projects(Policy(**{key: getattr(BY_PROJECT, key)}))
+    assert not names_projects(POLICY)
