@@ -4,6 +4,8 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from mcpwrap.core.mount_layout import is_below
 from mcpwrap.core.names import PROJECT
 
@@ -17,6 +19,7 @@ VARIABLES = (
     "WORKSPACE_FOLDER_PATHS", "INIT_CWD",
 )  # fmt: skip
 MAX_WHY_CHARS = 1000
+MAX_PATH_CHARS = 4096  # PATH_MAX of limits.h, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,28 @@ class Project:
     path: str
     cwd: str
     is_writable: bool
+
+
+class SeenProject(msgspec.Struct, frozen=True):
+    """Project of an open session, as the gate reports it to `mcpwrap sessions`."""
+
+    session: str  # the wrapper's id
+    uid: int  # the agent's
+    path: str
+
+
+def encode_seen(seen: Sequence[SeenProject]) -> str:
+    """Return projects of sessions as JSON."""
+    return msgspec.json.encode(seen).decode()
+
+
+def decode_seen(text: str) -> list[SeenProject]:
+    """Return the projects of sessions in a text.
+
+    Raises:
+        msgspec.MsgspecError: the text is malformed, or was cut off.
+    """
+    return msgspec.json.decode(text, type=list[SeenProject])
 
 
 class NoProjectError(Exception):
@@ -48,6 +73,12 @@ def variables(project: Project, of_agent: Mapping[str, str]) -> dict[str, str]:
 def is_in(path: str, folder: str) -> bool:
     """Return whether a path is a folder, or lies in it."""
     return path == folder or is_below(path, folder)
+
+
+def is_project(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path, in its shortest form, is in one of these folders."""
+    is_short = len(path) <= MAX_PATH_CHARS and posixpath.normpath(path) == path
+    return is_short and any(is_in(path, folder) for folder in folders)
 
 
 def names_project(args: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Client of the gate's socket: the policy in force, open to every account, and the statistics."""
+"""Client of the gate's socket: policy in force, statistics, projects of open sessions."""
 
 import socket
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import msgspec
 
 from mcpwrap.core.metrics import counters
 from mcpwrap.core.metrics.counters import Stats
+from mcpwrap.core.project import SeenProject, decode_seen
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, split_name
 
@@ -38,8 +39,29 @@ def stats_text() -> Stats:
         OSError: the gate does not listen, or does not answer.
         session_socket.ProtocolError: the reply is of another version.
     """
+    try:
+        return counters.decode(_whole_text(session_socket.QUERY_STATS, "the statistics"))
+    except msgspec.MsgspecError as error:
+        raise session_socket.ProtocolError("the gate sent incomplete statistics") from error
+
+
+def seen_projects() -> list[SeenProject]:
+    """Return the projects of open sessions: of this account's, or of all for root and adm.
+
+    Raises:
+        McpwrapError: the gate refused.
+        OSError: the gate does not listen, or does not answer.
+        session_socket.ProtocolError: the reply is of another version.
+    """
+    try:
+        return decode_seen(_whole_text(session_socket.QUERY_SESSIONS, "the projects"))
+    except msgspec.MsgspecError as error:
+        raise session_socket.ProtocolError("the gate sent incomplete projects") from error
+
+
+def _whole_text(question: str, what: str) -> str:
     text = ""
-    with _query(session_socket.QUERY_STATS) as gate:
+    with _query(question) as gate:
         while len(text) <= _MAX_CHARS and (packet := gate.recv(session_socket.MAX_PACKET_BYTES)):
             match session_socket.decode(packet):
                 case session_socket.QueryResponse(piece):
@@ -47,11 +69,8 @@ def stats_text() -> Stats:
                 case session_socket.SessionRefused(_, why):
                     raise _refused(why)
                 case _:
-                    raise session_socket.ProtocolError("the gate did not send the statistics")
-    try:
-        return counters.decode(text)
-    except msgspec.MsgspecError as error:
-        raise session_socket.ProtocolError("the gate sent incomplete statistics") from error
+                    raise session_socket.ProtocolError(f"the gate did not send {what}")
+    return text
 
 
 def _refused(why: str) -> McpwrapError:

@@ -1,9 +1,10 @@
 """Packet format between the monitor and a session's process.
 
     child → monitor   `N` name of the server, and the agent if a listener asked, once · `S` server
-                      started · `F` start failed, and why · `A` request to call a tool, with a
-                      digest of it and its arguments · `T` outcome of a call, with digests of the
-                      call and of its answer · `R` part of the audit is full
+                      started, with the wrapper's session and its project if it sees one · `F`
+                      start failed, and why · `A` request to call a tool, with a digest of it and
+                      its arguments · `T` outcome of a call, with digests of the call and of its
+                      answer · `R` part of the audit is full
     monitor → child   `G` call admitted · `H` call held back: the kind of limit, for how long, and
                       why · `O` with a file: the session is in the audit, under this name · `B` no
                       room, and why · `R` with a file: the next part · `X` audit cannot be written ·
@@ -14,15 +15,19 @@ An invalid packet raises ChannelError, in the other modules of this room too.
 """
 
 import array
+import re
 import socket
 from dataclasses import dataclass
 from typing import assert_never, cast
 
 from mcpwrap.core.gate.call_outcomes import DIGEST_BYTES
 from mcpwrap.core.policy.decision import LimitExceeded, LimitKind
+from mcpwrap.core.project import MAX_PATH_CHARS
 
 MAX_BYTES = 32 * 1024
 NO_DIGEST = bytes(DIGEST_BYTES)
+_ID_CHARS = 16
+_SEEN = re.compile(rf"[0-9a-f]{{{_ID_CHARS}}}/[^\0]{{1,{MAX_PATH_CHARS - 1}}}")
 _MAX_TOOL_CHARS = 512  # longer names are cut, and count as one tool if they are then equal
 
 
@@ -40,7 +45,10 @@ class SessionNamed:
 
 @dataclass(frozen=True, slots=True)
 class StartSucceeded:
-    """Report that the server has started."""
+    """Report that the server has started, and which project it sees."""
+
+    wrapper_id: str = ""  # of the session at the wrapper; "" without a project
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,8 @@ def encode(packet: FromChild) -> bytes:
     match packet:
         case SessionNamed(server, claim):
             return b"N" + f"{server}\0{claim}".encode()
-        case StartSucceeded():
-            return b"S"
+        case StartSucceeded(wrapper_id, project):
+            return b"S" + (f"{wrapper_id}{project}".encode() if project else b"")
         case StartFailed(why):
             return (b"F" + why.encode())[:MAX_BYTES]
         case CallLimitRequest(tool, digest):
@@ -116,8 +124,8 @@ def decode(untrusted: bytes) -> FromChild:
     if kind == b"N":
         server, _, claim = _text(rest).partition("\0")
         return SessionNamed(server, claim)
-    if untrusted == b"S":
-        return StartSucceeded()
+    if kind == b"S":
+        return _started(_text(rest))
     if untrusted == b"R":
         return PartIsFull()
     if kind == b"F":
@@ -128,6 +136,14 @@ def decode(untrusted: bytes) -> FromChild:
         digest, answer = rest[1 : 1 + DIGEST_BYTES], rest[1 + DIGEST_BYTES : 1 + 2 * DIGEST_BYTES]
         return CallFinished(_text(rest[1 + 2 * DIGEST_BYTES :]), rest[:1] == b"1", digest, answer)
     raise ChannelError("a packet of no known kind")
+
+
+def _started(untrusted: str) -> StartSucceeded:
+    if not untrusted:
+        return StartSucceeded()
+    if not _SEEN.fullmatch(untrusted):
+        raise ChannelError("a malformed report of a start")
+    return StartSucceeded(untrusted[:_ID_CHARS], untrusted[_ID_CHARS:])
 
 
 def answer(child: socket.socket, held: LimitExceeded | None) -> None:

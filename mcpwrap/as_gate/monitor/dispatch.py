@@ -125,8 +125,9 @@ class MonitorDispatcher:
         match packet:
             case packets.SessionNamed(server, claim):
                 self._take_name(each, server, claim)
-            case packets.StartSucceeded():
+            case packets.StartSucceeded(wrapper_id, project):
                 self._take_start(each)
+                each.wrapper_id, each.project = wrapper_id, project
                 self.backoff.forget(each.server)
             case packets.StartFailed(why):
                 self._take_start(each)

@@ -305,6 +305,7 @@ class Monitor:
                 tally,
                 self._audit,
                 self._statistics,
+                self._family,
             )
             admit.run(socket.socket(fileno=stub_fd), watched, context)
             status = 0

@@ -18,7 +18,9 @@ from mcpwrap.as_gate.session.project import SessionProject
 from mcpwrap.as_gate.session.relay import RelaySession, run_relay, send_to_stub
 from mcpwrap.as_gate.session.variables import umask_for, variables_for
 from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
+from mcpwrap.as_gate.state import session_projects
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.as_gate.state.children import ChildTable
 from mcpwrap.as_gate.state.counters import Statistics
 from mcpwrap.as_gate.state.emergency_stop import expect_no_panic
 from mcpwrap.as_gate.state.policy_store import Policies
@@ -56,6 +58,7 @@ class ChildContext:
     tally: SharedCounters
     audit: AuditWriter
     statistics: Statistics
+    family: ChildTable
 
 
 def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
@@ -87,7 +90,7 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
             wanted = _of_hub(wanted, agent, recorder.about.session, context)
         started = start(wanted, stub, monitor)
         seen = project.shown(name, started.packet, admission)
-        monitor.send(packets.StartSucceeded())
+        monitor.send(packets.StartSucceeded(started.packet.session_id, seen.path))
     except RefusalError as refusal:
         _refuse(stub, f"uid {who.uid}, {name!r}", refusal.status, refusal.why)
         return
@@ -134,6 +137,8 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 def _answer(question: str, stub: socket.socket, context: ChildContext) -> None:
     if question == session_socket.QUERY_POLICY:
         send_to_stub(stub, session_socket.QueryResponse(context.policies.describe()))
+    elif question == session_socket.QUERY_SESSIONS:
+        session_projects.tell(context.who, context.family.living(), stub)
     else:
         context.statistics.tell(context.who, stub)
 

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity
-from mcpwrap.core.project import is_in
+from mcpwrap.core.project import is_project
 from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessRule
@@ -62,7 +62,7 @@ def shown(
     Raises:
         ProtocolError: it is in no folder that root has listed for this server.
     """
-    if started.project and not any(is_in(started.project, path) for path in admission.projects):
+    if started.project and not is_project(started.project, admission.projects):
         raise session_socket.ProtocolError("the wrapper shows a project that is not listed")
     why = f"mcpwrap: {server} sees no project: {harmless(started.no_project)}"
     return SessionProject(started.project, why if started.no_project else "")

@@ -37,6 +37,8 @@ class Child:
     via: str = ""  # the hub's session for which it was opened, if it is a member's
     entry: AuditedSession | None = None  # in the audit, from then on
     has_started: bool = False  # it reported once that its server started or failed to
+    wrapper_id: str = ""  # of its session at the wrapper, if that sees a project
+    project: str = ""  # the folder
 
 
 class ChildTable:

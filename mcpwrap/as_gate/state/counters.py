@@ -14,7 +14,6 @@ from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _READERS = ("adm", "mcpwrap")
 _SAMPLE_EVERY_S = 1.0  # sampling a thousand sessions takes some milliseconds
-_PIECE_CHARS = session_socket.MAX_PACKET_BYTES // 4
 
 
 class Statistics:
@@ -53,7 +52,5 @@ class Statistics:
             why = "only root and members of adm or mcpwrap may read the statistics"
             raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
         text = counters.encode(counters.stats_of(self._since, *self._seen))
-        for at in range(0, len(text), _PIECE_CHARS):
-            asker.send(
-                session_socket.encode(session_socket.QueryResponse(text[at : at + _PIECE_CHARS]))
-            )
+        for piece in session_socket.in_pieces(text):
+            asker.send(session_socket.encode(piece))

@@ -9,6 +9,8 @@ r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK
                      or `mcpwrap 1\0?`, alone: request for the policy in force; the reply is `Ptext`
                      or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is as many
                      `Ptext` as its JSON text needs, and then the end of the connection
+                     or `mcpwrap 1\0?sessions`, alone: request for the projects of the account's
+                     open sessions; the reply has the same form
     gate → stub      `?A\0B` send these variables · `D` send your current folder · `S` the server
                      runs (the gate has read nothing from the agent before) · `E…` text for stderr ·
                      `X7` the server ended with 7, `X137 why` if there is more to report · `!69 why`
@@ -31,6 +33,7 @@ of this protocol; tests check that both agree.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import assert_never
@@ -49,7 +52,8 @@ UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 # In place of a server's name; no server can have these names.
 QUERY_POLICY = "?"
 QUERY_STATS = "?stats"
-QUERIES = frozenset({QUERY_POLICY, QUERY_STATS})
+QUERY_SESSIONS = "?sessions"
+QUERIES = frozenset({QUERY_POLICY, QUERY_STATS, QUERY_SESSIONS})
 RESTART_GATE = "sudo systemctl restart mcpwrap-gate.service"
 RESTART_WRAPPERS = "sudo systemctl restart 'mcpwrap@*.service'"
 START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
@@ -137,6 +141,15 @@ Packet = (
     | ServerEnded
     | SessionRefused
 )
+
+
+_PIECE_CHARS = MAX_PACKET_BYTES // 4 - 1  # a character of UTF-8 has up to 4 bytes
+
+
+def in_pieces(text: str) -> Iterator[QueryResponse]:
+    """Yield the reply to a query, in pieces that a packet can have."""
+    for at in range(0, len(text), _PIECE_CHARS):
+        yield QueryResponse(text[at : at + _PIECE_CHARS])
 
 
 class ProtocolError(ValueError):

@@ -458,3 +458,26 @@ def test_a_rule_for_a_project_holds_there_and_in_no_other(machine: Machine) -> N
     recorded = machine.as_root("mcpwrap audit show --json --decision blocked --server rw").out
     assert f'"project":"{SRC}/a"' in recorded.splitlines()[0].replace(": ", ":")
     machine.as_root(f"rm {path}; systemctl reload mcpwrap-gate")
+
+
+def test_a_list_of_sessions_names_the_projects_of_ones_own_account(machine: Machine) -> None:
+    """Root is shown all; neither another account nor a control group has the path."""
+    with opened(machine, "both", f"{SRC}/a") as hers, opened(machine, "rw", f"{HOME}/other") as no:
+        assert hers.evaluate("result = 1") == no.evaluate("result = 1")
+        with opened(machine, "both", "/home/bob/src/p", user="bob") as his:
+            his.evaluate("result = 1")
+            told = {
+                who: json.loads(machine.as_user(who, "mcpwrap sessions --json").out)
+                for who in ("alice", "bob", "root")
+            }
+            table = machine.as_user("alice", "mcpwrap sessions").out
+            groups = machine.look("find /sys/fs/cgroup -path '*mcpwrap*' -name '*src*'")
+    projects = {who: sorted(row["project"] for row in rows) for who, rows in told.items()}
+    assert projects == {
+        "alice": ["", "", f"{SRC}/a"],
+        "bob": ["", "", "/home/bob/src/p"],
+        "root": ["", f"{SRC}/a", "/home/bob/src/p"],
+    }
+    assert "PROJECT" in table.splitlines()[0]
+    assert "/home/bob" not in table
+    assert groups == ""

@@ -169,3 +169,17 @@ def test_definitions_are_kept_of_members_alone(
 
 def test_no_definitions_are_kept_before_a_session_is_named(hubs: HubWorld, gate: Gate) -> None:
     assert gate.send(hubs.connect(ALICE), hub_packets.encode(DefinitionsRequest())) == b"D"
+
+
+def test_the_project_of_a_session_is_reported_once(hubs: HubWorld, gate: Gate) -> None:
+    seen = packets.StartSucceeded("0123456789abcdef", "/home/alice/src/a")
+    child = hubs.connect(ALICE)
+    with pytest.raises(ChannelError, match="before it named"):
+        gate.send(child, packets.encode(seen))
+    assert child.project == ""
+    gate.name(child, "git")
+    gate.send(child, packets.encode(seen))
+    assert (child.wrapper_id, child.project) == ("0123456789abcdef", "/home/alice/src/a")
+    with pytest.raises(ChannelError, match="or twice"):
+        gate.send(child, packets.encode(packets.StartSucceeded("0123456789abcdef", "/other")))
+    assert child.project == "/home/alice/src/a"

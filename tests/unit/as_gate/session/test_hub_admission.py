@@ -39,7 +39,7 @@ def child_of(
             hub_packets.describe_outer(monitor, answer)
         context = ChildContext(
             peer, ADMISSIONS, ToMonitor(child, DoorbellFlag(), Backoff()),
-            None, Policies(), None, None, None, None,  # type: ignore[arg-type]
+            None, Policies(), None, None, None, None, None,  # type: ignore[arg-type]
         )  # fmt: skip
         yield context, monitor
 
