@@ -1,4 +1,4 @@
-"""Options that select audit records: server, tool, decision, agent, time."""
+"""Options that select audit records: server, project, tool, decision, agent, time."""
 
 import time
 from collections.abc import Callable
@@ -13,6 +13,9 @@ from mcpwrap.linux import accounts
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 _FILTER_OPTIONS: tuple[Option, ...] = (
     click.option("--server", default="", metavar="GLOB", help="Only these servers."),
+    click.option(
+        "--project", default="", metavar="GLOB", help="Only sessions that see these projects."
+    ),
     click.option("--tool", default="", metavar="GLOB", help="Only calls of these tools."),
     click.option(
         "--decision", default="", metavar="D", help="Only this decision, such as `blocked`."
@@ -48,6 +51,7 @@ def record_filter(filters: dict[str, str]) -> RecordFilter:
     times = {key: time_of(filters[key]) for key in ("since", "until") if filters.get(key)}
     return RecordFilter(
         server=filters["server"],
+        project=filters["project"],
         tool=filters["tool"],
         decision=filters["decision"],
         uid=_uid(filters["agent"]),

@@ -35,9 +35,13 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Filter of records. Server and tool are globs; "" matches all; times in seconds since 1970."""
+    """Filter of records. Server, tool and project are globs; "" matches all.
+
+    Times are in seconds since 1970.
+    """
 
     server: str = ""
+    project: str = ""
     tool: str = ""
     decision: str = ""
     uid: int | None = None
@@ -51,6 +55,8 @@ class RecordFilter:
             and self.uid in {None, record.uid}
             and self.decision in {"", record.decision}
             and (not self.server or matches(self.server, record.server))
+            # `*` is any project: not that of a session that sees none.
+            and (not self.project or bool(record.project and matches(self.project, record.project)))
             and (
                 not self.tool or (record.method in _OF_TOOLS and matches(self.tool, record.target))
             )
@@ -72,8 +78,7 @@ def line_of(record: Record, agent: str) -> AuditLine:
     before = [_when(record.at), *(subject(name) or "-" for name in names)]
     after = ["from the server:"] if record.sender == "server" and record.session else []
     after.append(subject(record.method, record.target, record.id))
-    if record.via:
-        after.append(f"via {shown(record.via)}")
+    after += _session(record)
     if record.rule:
         after.append(f"by {shown(record.rule)}")
     if record.why:
@@ -87,6 +92,12 @@ def line_of(record: Record, agent: str) -> AuditLine:
     if record.us:
         after.append(f"{record.us} us")
     return AuditLine("  ".join(before), shown(record.decision), "  ".join(after))
+
+
+def _session(record: Record) -> list[str]:
+    """Return the facts of a record's session. A folder's name has no space that would be a gap."""
+    via = [f"via {shown(record.via)}"] if record.via else []
+    return via + ([f"in {subject(record.project)}"] if record.project else [])
 
 
 def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json]:

@@ -455,8 +455,10 @@ def test_a_rule_for_a_project_holds_there_and_in_no_other(machine: Machine) -> N
     with opened(machine, "rw", f"{HOME}/other") as nowhere:
         assert judged_in(nowhere) == ""
         assert "no rule allows it" in judged_in(nowhere, "other")
-    recorded = machine.as_root("mcpwrap audit show --json --decision blocked --server rw").out
-    assert f'"project":"{SRC}/a"' in recorded.splitlines()[0].replace(": ", ":")
+    shown = machine.as_root(f"mcpwrap audit show --decision blocked --project '{SRC}/a*'").out
+    by_rule = [line for line in shown.splitlines() if f"  in {SRC}/a  by " in line]
+    assert [line.split("  by ")[1].split()[0] for line in by_rule] == ["not-in-a", "renamed"]
+    assert len(shown.splitlines()) == 3  # and that of the default
     machine.as_root(f"rm {path}; systemctl reload mcpwrap-gate")
 
 

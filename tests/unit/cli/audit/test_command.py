@@ -32,7 +32,13 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     one, other = gate.open("sqlite", uid=0), gate.open("fetch", uid=60_001)
     gate.record(one, times=3)
     gate.record(other, decision="blocked", rule="no-x", why="Not\nx.", target="get", us=120)
-    gate.record(one, sealed=sealed(b'{"name":"t"}'), method="prompts/get", target="p")
+    gate.record(
+        one,
+        project="/home/a/src/p",
+        sealed=sealed(b'{"name":"t"}'),
+        method="prompts/get",
+        target="p",
+    )
     gate.heads(one, other)
     gate.anchor()
     put(folder, gate.files)
@@ -69,7 +75,10 @@ class TestShow:
             f"{at}46.500+00:00  -  git  -  refused"
             "  egress b.test:443  by host-not-allowed  (the host is not in `egress`)"
         )
-        assert sealed_one == f"{at}47.000+00:00  root  sqlite  1-1  allowed  prompts/get p id=3"
+        assert (
+            sealed_one
+            == f"{at}47.000+00:00  root  sqlite  1-1  allowed  prompts/get p id=3  in /home/a/src/p"
+        )
 
     def test_colours_on_a_terminal_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "\x1b" not in run("show").stdout
@@ -83,6 +92,9 @@ class TestShow:
         [
             ([], 6),
             (["--server", "s*"], 4),
+            (["--project", "/home/a/src/*"], 1),
+            (["--project", "*"], 1),
+            (["--project", "/home/a"], 0),
             (["--tool", "read_*"], 3),
             (["--decision", "blocked"], 1),
             (["--decision", "refused"], 1),

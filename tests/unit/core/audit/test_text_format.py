@@ -43,6 +43,11 @@ def json_of(one: Record, agent: str, params: Json = None) -> str:
             {"approval": "a1b2", "by": "bob (web)"},
             "tools/call read_query  approval a1b2 by bob (web)",
         ),
+        ({"project": "/home/alice/src/a"}, "tools/call read_query  in /home/alice/src/a"),
+        (
+            {"project": "/a  by no-x", "via": "12-6", "rule": "no-y"},
+            r"tools/call read_query  via 12-6  in /a\x20\x20by\x20no-x  by no-y",
+        ),
         ({"id": "a b", "target": "read query"}, r"tools/call read\x20query id=a\x20b"),
         ({"watched": ("one", "two")}, "tools/call read_query  watched by one  watched by two"),
         (
@@ -88,7 +93,7 @@ def test_a_line_has_the_decision(fields: dict[str, object], after: str) -> None:
     assert line_of(record(**fields), "alice") == AuditLine(before, "blocked", after)
 
 
-TEXTS = ["server", "session", "decision", "method", "target", "rule", "why", "id"]
+TEXTS = ["project", "server", "session", "decision", "method", "target", "rule", "why", "id"]
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -137,6 +142,10 @@ def test_unreadable_params_are_left_out(plain: bytes) -> None:
         (RecordFilter(), {}, True),
         (RecordFilter(server="sql*"), {}, True),
         (RecordFilter(server="sql"), {}, False),
+        (RecordFilter(project="/a/*"), {"project": "/a/p/sub"}, True),
+        (RecordFilter(project="/a/p"), {"project": "/a/p/sub"}, False),
+        (RecordFilter(project="*"), {"project": "/a"}, True),
+        (RecordFilter(project="*"), {}, False),  # the session saw no project
         (RecordFilter(tool="read_*"), {}, True),
         (RecordFilter(tool="read_*"), {"method": "tasks/result"}, True),  # its target is the tool
         (RecordFilter(tool="read_*"), {"method": "prompts/get"}, False),
