@@ -29,7 +29,6 @@ from mcpwrap.core.policy.rules import (
     for_project,
     for_server,
     is_for_project,
-    names_projects,
 )
 from mcpwrap.core.policy.shell.judge import with_workspaces
 from mcpwrap.core.policy.standing_answers import StandingAnswers, asking_rules
@@ -97,7 +96,7 @@ class CompiledPolicy:
 
     def in_project(self, project: str) -> "CompiledPolicy":
         """Return the rules for a session that sees this project."""
-        if project == self.context.project or not names_projects(self._of_server):
+        if project == self.context.project:
             return self
         context = dataclasses.replace(self.context, project=project)
         return CompiledPolicy(self._of_server, self._server, context)
@@ -317,7 +316,9 @@ class CompiledPolicy:
         return any(rule.hides for rule in self._rules_by_tool[tool][:1])
 
     def _compiled(self, rules: Iterable[Rule]) -> tuple[CompiledRule, ...]:
-        placed = (with_workspaces(rule, self.context.workspaces) for rule in rules)
+        own = (self.context.project,) if self.context.project else ()
+        folders = (*self.context.workspaces, *own)
+        placed = (with_workspaces(rule, folders) for rule in rules)
         return compiled_rules(tuple(placed), self._server, is_observed=self._is_observed)
 
     def _default_judgement(self, policy: Policy) -> Judgement:

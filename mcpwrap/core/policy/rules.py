@@ -266,12 +266,6 @@ def for_project(policy: Policy, project: str) -> Policy:
     )
 
 
-def names_projects(policy: Policy) -> bool:
-    """Return whether the rules for a session depend on its project."""
-    of_messages = (*policy.rules, *policy.default_rules)
-    return any(one.projects for one in of_messages) or any(one.projects for one in policy.results)
-
-
 def for_agents(policy: Policy, name: str) -> Policy:
     """Return the part of a policy for one server, without the names of other servers."""
     part, only = for_server(policy, name), (name,)

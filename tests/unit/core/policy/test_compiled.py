@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.arguments.kinds import SQL_ARGUMENTS, KnownTools
+from mcpwrap.core.policy.arguments.kinds import SHELL_ARGUMENTS, SQL_ARGUMENTS, KnownTools
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement, ServerPolicy
 from mcpwrap.core.policy.rules import (
@@ -23,6 +23,7 @@ from mcpwrap.core.policy.rules import (
     Policy,
     ResultRule,
     Rule,
+    Shell,
     Sql,
     SqlTest,
     encode,
@@ -415,7 +416,10 @@ def test_rules_for_other_projects_are_known_by_name() -> None:
     assert without.in_project("/a").rules_elsewhere("tools/call", "t") == ()
 
 
-def test_a_policy_without_projects_is_compiled_once() -> None:
-    plain = policy(rule("block"))
-    assert plain.in_project("/a") is plain
-    assert plain.in_project("") is plain
+def test_a_server_may_delete_in_its_project() -> None:
+    deletes = ArgumentCondition(SHELL_ARGUMENTS, Shell("deletes_outside"))
+    anywhere = policy(Rule(name="d", action="block", tools=("*",), when=(deletes,)))
+    for found, inside in ((anywhere.in_project("/home/a/p"), ALLOW), (anywhere, BLOCK)):
+        for folder, decision in (("/home/a/p/x", inside), ("/home/a/q", BLOCK)):
+            asked = call({"command": f"rm -rf {folder}"})
+            assert found.judge("tools/call", asked).decision is decision

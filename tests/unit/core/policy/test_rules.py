@@ -25,7 +25,6 @@ from mcpwrap.core.policy.rules import (
     for_agents,
     for_project,
     for_server,
-    names_projects,
 )
 
 TESTS = (
@@ -129,9 +128,3 @@ def test_a_rule_is_for_the_projects_that_it_names(project: str, names: list[str]
     found = [one.name for one in (*part.rules, *part.default_rules)]
     assert [*found, *(one.name for one in part.results)] == names
     assert decode(encode(part)) == part
-
-
-@pytest.mark.parametrize("key", ["rules", "default_rules", "results"])
-def test_a_policy_names_projects_if_one_rule_does(key: str) -> None:
-    assert names_projects(Policy(**{key: getattr(BY_PROJECT, key)}))
-    assert not names_projects(POLICY)
