@@ -231,7 +231,7 @@ class Supervisor:
         values = self._secrets.values() if self._secrets else {}
         try:
             return open_session(self._context, ready, opening, connection, values)
-        except OSError:
+        except (OSError, ValueError):
             self._slots.give_up(ready)
             raise
 

@@ -126,7 +126,7 @@ class WorkspaceMounts:
         paths = [layer.path for layer in made if layer.kind not in _HELD]
         changes_fd = os.open(mountinfo.PATH, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            names = CreatedNames({str(Path(path).parent) for path in to_be_held})
+            names = CreatedNames.watched({str(Path(path).parent) for path in to_be_held})
         except OSError as error:
             # The server may have caused this: as the owner it could still make names there.
             why = f"new names in {error.filename} cannot be watched: {error.strerror}"
@@ -145,5 +145,10 @@ class WorkspaceMounts:
         """
         changes_fd, names_fd = fds
         to_be_held = [layer.path for layer in held_in_project(of_project(self.workspaces, project))]
-        names = CreatedNames.passed(names_fd, folder_by_watch)
-        return MountWatch([project.path], to_be_held, changes_fd, names)
+        names = CreatedNames(names_fd, folder_by_watch)
+        try:
+            return MountWatch([project.path], to_be_held, changes_fd, names)
+        except ValueError:
+            os.close(changes_fd)
+            names.close()
+            raise

@@ -37,7 +37,7 @@ def folder_of(
         if len(fds) > 1 or (fds and not admission.takes_folder()):
             raise DescriptorError("more descriptors than the agent's folder")
         for fd in fds:
-            open_folder.status_of(fd)
+            open_folder.expect_folder(fd)
     except ValueError as error:
         fd_passing.close_all(fds)
         raise DescriptorError(f"the agent's folder: {error}") from error

@@ -33,9 +33,7 @@ def query(folder: AgentFolder, owner_by_list: Mapping[str, int]) -> ProjectQuery
     if folder.pinned:
         wanted = ProjectQuery(path=folder.pinned)
     elif folder.fd is not None:
-        status = open_folder.status_of(folder.fd)
-        path = _path_of(folder.fd)
-        wanted = ProjectQuery(path=path, device=status.device, inode=status.inode)
+        wanted = _wanted(folder.fd)
     else:
         raise NoProjectError(_NO_FOLDER)
     listed = next((path for path in owner_by_list if is_in(wanted.path, path)), None)
@@ -44,13 +42,15 @@ def query(folder: AgentFolder, owner_by_list: Mapping[str, int]) -> ProjectQuery
     return wanted
 
 
-def _path_of(fd: int) -> str:
-    """Return the path that the kernel shows: only a hint, until the folder was found there."""
+def _wanted(fd: int) -> ProjectQuery:
+    """Return the folder, at the path that the kernel shows: a hint, until it was found there."""
+    open_folder.expect_folder(fd)
     try:
         path = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - compared as text
+        identity = open_folder.identity_of(fd)
     except OSError as error:
-        why = f"the path of the agent's folder cannot be read: {error.strerror}"
+        why = f"nothing is told of the agent's folder: {error.strerror}"
         raise NoProjectError(why) from error
     if not path.isprintable():  # nor is what is not UTF-8, or in a control character
         raise NoProjectError("the path of the agent's folder has a character that is not printable")
-    return path
+    return ProjectQuery(path=path, device=identity.device, inode=identity.inode)

@@ -15,6 +15,7 @@ import msgspec
 from mcpwrap.core.project import MARKERS, NoProjectError, Project, is_in
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.server_files import Folder
+from mcpwrap.linux.mount import mount_api
 
 _MAX_SHOWN_CHARS = 300
 _DEPTH_OF_PROJECTS = 3  # /home/alice/src; a home cannot be listed
@@ -57,7 +58,7 @@ def found(
 
 def _walk(fds: list[int], listed: Folder, names: Sequence[str], path: str) -> None:
     try:
-        fds.append(os.open(listed.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW))
+        fds.append(mount_api.open_path(listed.path))
         for name in names:
             if name in {"", ".", ".."}:
                 raise NoProjectError(f"{_shown(path)} is not a path in its shortest form")

@@ -101,6 +101,7 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
 
     Raises:
         McpwrapError: a held name could be written by another path.
+        NoProjectError: names in it that are held once they exist would not be noticed.
     """
     own = of_project(workspaces, Folder(project.path, project.is_writable))
     links = held_names.links_of(own)  # while siblings, to which links may lead, can be seen
@@ -113,13 +114,17 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
         held_names.hold(layer)
     held_names.expect_no_other_path(own, links)
     parents = {layer.path.rpartition("/")[0] for layer in held}
-    names = CreatedNames(parents)
+    try:
+        names = CreatedNames.watched(parents)
+    except OSError as error:  # the server could make names there that are not noticed
+        why = f"new names in {error.filename or project.path} cannot be watched: {error.strerror}"
+        raise NoProjectError(why) from error
     changes_fd = os.open(mountinfo.PATH, os.O_RDONLY | os.O_CLOEXEC)
     report = ViewReport(
         path=project.path,
         cwd=project.cwd,
         is_writable=project.is_writable,
-        folder_by_watch=names.folder_by_watch,
+        folder_by_watch=dict(names.folder_by_watch),
     )
     return ShownProject(report, (changes_fd, names.fileno()))
 
@@ -133,7 +138,7 @@ def _trees(workspaces: Workspaces, project: str) -> Iterator[_Tree]:
         beside = [
             _Tree(each.path, mount_api.copied_with_mounts_below(mount_api.open_path(each.path)))
             for each in workspaces.folders
-            if is_below(each.path, listed.path) and not is_below(each.path, project)
+            if is_below(each.path, listed.path) and not (project and is_below(each.path, project))
         ]
         mount_api.attach_empty_folder(listed.path)
         cover_fd = mount_api.open_path(listed.path)

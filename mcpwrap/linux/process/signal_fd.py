@@ -38,29 +38,27 @@ def restore_signals() -> None:
 class CreatedNames:
     """Names created in watched folders by any account; they may be gone. Source: inotify(7)."""
 
-    def __init__(self, folders: Iterable[str]) -> None:
+    def __init__(self, fd: int, folder_by_watch: Mapping[int, str]) -> None:
+        """`fd` is of inotify: `watched` makes one, in this or in another process."""
+        self._fd = fd
+        self.folder_by_watch = folder_by_watch
+
+    @classmethod
+    def watched(cls, folders: Iterable[str]) -> "CreatedNames":
         """Watch those of the folders that exist.
 
         Raises:
             OSError: the account has too many instances or watches, or may not list a folder.
         """
-        self._fd = _expect(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-        self.folder_by_watch: dict[int, str] = {}
+        fd = _expect(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        folder_by_watch: dict[int, str] = {}
         for folder in folders:
             try:
-                watch = _libc.inotify_add_watch(self._fd, os.fsencode(folder), _CREATED | _MOVED_TO)
-                self.folder_by_watch[_expect(watch, folder)] = folder
+                watch = _libc.inotify_add_watch(fd, os.fsencode(folder), _CREATED | _MOVED_TO)
+                folder_by_watch[_expect(watch, folder)] = folder
             except (FileNotFoundError, NotADirectoryError):
                 continue
-
-    @classmethod
-    def passed(cls, fd: int, folder_by_watch: Mapping[int, str]) -> "CreatedNames":
-        """Return those that another process watches, by its descriptor."""
-        names = cls(())
-        os.dup2(fd, names.fileno(), inheritable=False)
-        os.close(fd)
-        names.folder_by_watch |= folder_by_watch
-        return names
+        return cls(fd, folder_by_watch)
 
     def close(self) -> None:
         """Watch no longer."""

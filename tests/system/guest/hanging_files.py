@@ -13,7 +13,7 @@ import stat
 import struct
 from typing import Any
 
-from tests.system.guest.project_folders import seen_with
+from tests.system.guest.project_folders import FOLDER, seen_with
 
 _REQUEST = struct.Struct("IIQQIIII")  # length, opcode, unique, node, uid, gid, pid, padding
 _ANSWER = struct.Struct("IiQ")  # length, error, unique
@@ -23,14 +23,16 @@ _NO_SETUID_OR_DEVICES, _DETACH = 6, 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def seen_in_hanging(server: str, path: str, user: str, within_s: float) -> Any:
+def seen_in_hanging(server: str, path: str, user: str, option: str, within_s: float) -> Any:
     """Return what a session of this account sees whose folder is on a hanging file system.
 
-    None if it did not start in time.
+    None if it did not start in time. With `option` "allow_other" the kernel asks the program also
+    for other accounts.
     """
     account = pwd.getpwnam(user)
     fuse_fd = _device()
     options = f"fd={fuse_fd},rootmode=40000,user_id={account.pw_uid},group_id={account.pw_gid}"
+    options += f",{option}" if option else ""
     flags = ctypes.c_ulong(_NO_SETUID_OR_DEVICES)
     if _libc.mount(b"hanging", path.encode(), b"fuse.hanging", flags, options.encode()) != 0:
         raise OSError(ctypes.get_errno(), "mount")
@@ -40,7 +42,7 @@ def seen_in_hanging(server: str, path: str, user: str, within_s: float) -> Any:
         os.initgroups(user, account.pw_gid)
         os.setgid(account.pw_gid)
         os.setuid(account.pw_uid)
-        folder_fd = os.open(path, os.O_RDONLY)
+        folder_fd = os.open(path, FOLDER)
         os.write(says_opened_fd, b".")
         try:
             seen = seen_with(server, [folder_fd], within_s)

@@ -12,6 +12,7 @@ from typing import Any
 
 GATE = "/run/mcpwrap/gate.sock"
 SRC = "/home/alice/src"
+FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _SEEN = f"import os; result = [os.getcwd(), sorted(os.listdir({SRC!r}))]"
 
 
@@ -54,10 +55,10 @@ FORGED: dict[str, Callable[[], Sequence[int]]] = {
     "file": lambda: [os.open(f"{SRC}/a/file", os.O_RDONLY)],
     "socket": lambda: [socket.socket(socket.AF_UNIX).detach()],
     "pipe": lambda: [os.pipe()[0]],
-    "path": lambda: [os.open(f"{SRC}/a", os.O_PATH)],
-    "proc": lambda: [os.open("/proc", os.O_RDONLY)],
-    "two": lambda: [os.open(f"{SRC}/a", os.O_RDONLY)] * 2,
-    "folder": lambda: [os.open(f"{SRC}/a", os.O_RDONLY)],
+    "path": lambda: [os.open(f"{SRC}/a", os.O_PATH | os.O_DIRECTORY)],
+    "proc": lambda: [os.open("/proc", FOLDER)],
+    "two": lambda: [os.open(f"{SRC}/a", FOLDER)] * 2,
+    "folder": lambda: [os.open(f"{SRC}/a", FOLDER)],
 }
 
 
@@ -92,7 +93,7 @@ def seen_in_long_path(server: str, folder: str, within_s: float) -> Any:
     for _ in range(45):
         Path("d" * 100).mkdir()
         os.chdir("d" * 100)
-    return seen_with(server, [os.open(".", os.O_RDONLY)], within_s)
+    return seen_with(server, [os.open(".", FOLDER)], within_s)
 
 
 def attempts_on(sibling: str) -> dict[str, str]:

@@ -277,7 +277,8 @@ HANGING = ("hanging_files", "seen_in_hanging", "rw", f"{SRC}/c", "alice")
 
 def test_a_file_system_that_does_not_answer_holds_up_nobody(machine: Machine) -> None:
     """An agent passes a folder of its own FUSE file system, which then answers nothing."""
-    assert machine.call(*HANGING, pace.WAIT_S)[1] == []
+    for option in ("", "allow_other"):
+        assert machine.call(*HANGING, option, pace.WAIT_S)[1] == [], option
     assert seen(machine, "rw", f"{SRC}/c")[1] == ["c"]  # the twin
 
 
@@ -285,7 +286,7 @@ def test_a_file_system_that_does_not_answer_holds_up_nobody(machine: Machine) ->
 def test_if_it_were_asked_it_would(machine: Machine) -> None:
     flags = "_EMPTY_PATH | _DONT_SYNC"
     with machine.patched("linux/mount/open_folder", flags, "_EMPTY_PATH"):
-        assert machine.call(*HANGING, HELD_UP_S) is None
+        assert machine.call(*HANGING, "allow_other", HELD_UP_S) is None
 
 
 SWAP = "os.rename('{0}/a', '{0}/moved'); os.symlink('b', '{0}/a')"
@@ -340,6 +341,22 @@ def test_without_the_lookup_beneath_the_list_another_project_is_shown(machine: M
     machine.as_user("alice", "cd src; rm a; mv moved a")
 
 
+WITHOUT = "/etc/systemd/system/mcpwrap@files.service.d/99-story.conf"
+
+
+def test_where_no_namespace_can_be_made_there_is_no_project_and_no_list(machine: Machine) -> None:
+    machine.write(WITHOUT, "[Service]\nRestrictNamespaces=\nRestrictNamespaces=yes\n")
+    machine.as_root("systemctl daemon-reload; systemctl stop mcpwrap@files.service")
+    told = advice(machine, f"{SRC}/a")
+    assert "no ordinary account make user and mount namespaces: Operation not permitted" in told
+    with opened(machine, "files", f"{SRC}/a") as session:
+        session.initialize()
+        answer = machines.call(session, "list_directory", path=HOME)
+        assert machines.is_refused(answer)  # there is not even a home
+    machine.as_root(f"rm {WITHOUT}; systemctl daemon-reload; systemctl stop mcpwrap@files.service")
+    assert "sees no project" not in advice(machine, f"{SRC}/a")  # the twin
+
+
 # ------------------------------------------------------------------------------ held names
 RUN_BY_PERSON = [".git/hooks/pre-commit", ".git/config", ".envrc"]
 
@@ -381,6 +398,9 @@ def test_a_worktrees_repository_is_shown_only_if_it_is_listed(machine: Machine) 
     for name, expected in (("rw", 128), ("linked", 0)):
         with opened(machine, name, f"{SRC}/w") as session:
             assert session.evaluate(status) == expected, name
+    listing = f"import os; result = [os.listdir(p) for p in ('{SRC}', '{SRC}/a')]"
+    with opened(machine, "linked", HOME) as session:  # without a project
+        assert session.evaluate(listing) == [["a"], [".git"]]
 
 
 # ------------------------------------------------------------------------------ other ways in

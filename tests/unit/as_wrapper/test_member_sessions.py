@@ -62,7 +62,9 @@ def supervised(tmp_path: Path) -> Iterator[Supervised]:
         gate.bind(path)
         gate.listen()
         gate.settimeout(pace.WAIT_S)
-        outer = OuterRequest("20261126-tools-1", INHERITED, os.open(tmp_path, os.O_RDONLY))
+        outer = OuterRequest(
+            "20261126-tools-1", INHERITED, os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+        )
         sessions = MemberSessions(SPEC, outer, path)
         with sessions.theirs:
             sessions.theirs.settimeout(pace.WAIT_S)

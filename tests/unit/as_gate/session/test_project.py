@@ -37,7 +37,7 @@ def stub_that_answers(packet: bytes, fds: list[int]) -> Iterator[socket.socket]:
 
 @pytest.mark.parametrize("rule", [RULE, HUB])
 def test_a_stub_is_asked_for_its_folder(tmp_path: Path, rule: AccessRule) -> None:
-    fd = os.open(tmp_path, os.O_RDONLY)
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     with stub_that_answers(b"D", [fd]) as stub:
         found = project.folder_of(stub, agent(), rule, [])
     assert found is not None
@@ -61,7 +61,7 @@ def test_nobody_else_is(rule: AccessRule, who: AgentIdentity) -> None:
 
 
 def test_a_hub_sends_it_with_its_hello(tmp_path: Path) -> None:
-    fd = os.open(tmp_path, os.O_RDONLY)
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         assert project.folder_of(ours, agent(via="3-1"), RULE, [0, 1, fd]) == fd
@@ -71,9 +71,9 @@ def test_a_hub_sends_it_with_its_hello(tmp_path: Path) -> None:
 
 BAD: list[tuple[bytes, Callable[[Path], list[int]], str]] = [
     (b"D", lambda path: [os.open(path, os.O_PATH)], "was not opened for reading"),
-    (b"D", lambda _: [os.pipe()[0]], "is not of a folder"),
-    (b"D", lambda path: [os.open(path, os.O_RDONLY)] * 2, "more descriptors"),
-    (b"A=1", lambda path: [os.open(path, os.O_RDONLY)], "not the agent's folder"),
+    (b"D", lambda _: [os.pipe()[0]], "was not opened"),
+    (b"D", lambda path: [os.open(path, os.O_RDONLY | os.O_DIRECTORY)] * 2, "more descriptors"),
+    (b"A=1", lambda path: [os.open(path, os.O_RDONLY | os.O_DIRECTORY)], "not the agent's folder"),
 ]
 
 

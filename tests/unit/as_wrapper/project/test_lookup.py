@@ -119,7 +119,7 @@ def query(fd: int | None, *, pinned: str = "", of_others: str = "") -> ProjectQu
 
 
 def test_an_agents_folder_is_looked_for_where_the_kernel_shows_it(src: Path) -> None:
-    fd = os.open(src / "repo", os.O_RDONLY)
+    fd = os.open(src / "repo", os.O_RDONLY | os.O_DIRECTORY)
     info = os.fstat(fd)
     expected = ProjectQuery(path=f"{src}/repo", device=info.st_dev, inode=info.st_ino)
     assert query(fd) == expected
@@ -131,13 +131,13 @@ def test_an_agents_folder_is_looked_for_where_the_kernel_shows_it(src: Path) -> 
 def test_an_agent_without_a_folder_or_of_another_account_has_no_project(src: Path) -> None:
     with pytest.raises(NoProjectError, match="has no current folder that it may read"):
         query(None)
-    fd = os.open(src, os.O_RDONLY)
+    fd = os.open(src, os.O_RDONLY | os.O_DIRECTORY)
     with pytest.raises(NoProjectError, match=r"/src belongs to another account than this agent's"):
         query(fd, of_others=str(src))
     odd = src / "a\nb"
     odd.mkdir()
     with pytest.raises(NoProjectError, match="a character that is not printable"):
-        query(os.open(odd, os.O_RDONLY))
+        query(os.open(odd, os.O_RDONLY | os.O_DIRECTORY))
     for fd in (os.open(src, os.O_PATH), os.pipe()[0]):
         with pytest.raises(ValueError, match="a descriptor that"):
             query(fd)

@@ -103,7 +103,7 @@ def test_no_program_inherits_the_descriptor() -> None:
 def test_a_new_name_is_reported_even_if_it_was_removed_again(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "there").touch()
-    names = CreatedNames([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
+    names = CreatedNames.watched([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
     assert names.read() == set()
     (tmp_path / "there").write_text("changed")
     (tmp_path / "other/below").touch()
@@ -130,15 +130,15 @@ def test_a_folder_that_cannot_be_listed_is_an_error(
             os.chown(name, NOBODY, NOBODY)
 
     def watch() -> None:
-        CreatedNames(["open"])  # the twin
+        CreatedNames.watched(["open"])  # the twin
         with pytest.raises(PermissionError, match=r"Permission denied: 'hidden'"):
-            CreatedNames(["open", "hidden"])
+            CreatedNames.watched(["open", "hidden"])
 
     without_root(watch)
 
 
 def test_an_overflow_of_the_kernels_queue_is_an_error(tmp_path: Path) -> None:
-    names = CreatedNames([str(tmp_path)])
+    names = CreatedNames.watched([str(tmp_path)])
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(most + 1):  # equal names in a row would be one event
         (tmp_path / "ab"[number % 2]).touch()
