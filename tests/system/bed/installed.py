@@ -105,6 +105,12 @@ def science_machine(suite: str) -> Machine:
     return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
 
 
+def project_servers_machine(suite: str) -> Machine:
+    """Boot the same with servers of development tools."""
+    lower = roots.ensure(roots.project_servers_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+
+
 def readers_machine(suite: str) -> Machine:
     """Boot a Debian without mcpwrap, with JSON parsers of several languages."""
     lower = roots.ensure(roots.readers_root(suite)).lower_dirs()

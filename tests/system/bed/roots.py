@@ -157,6 +157,11 @@ def science_root(suite: str) -> Layer:
     return Layer(suite, "science", run_root(suite))
 
 
+def project_servers_root(suite: str) -> Layer:
+    """Return a run root with servers of development tools."""
+    return Layer(suite, "project-servers", run_root(suite))
+
+
 def databases_root(suite: str) -> Layer:
     """Return a base root with PostgreSQL, MariaDB and DuckDB."""
     return Layer(suite, "databases", Layer(suite, "base"))

@@ -1,7 +1,8 @@
 """`make pins`: write pip's packages to tests/constraints.txt. RUNS AS ROOT on the test host.
 
 Shipped packages stay as in packaging/site.txt, and packages with a version in
-tests/requirements.txt or in a recipe of the bed stay at that version; the rest is the newest.
+tests/requirements.txt or in a recipe of the bed stay at that version; the rest is the newest. A
+recipe's `*.lock.txt` has all packages of one environment, and is written by hand.
 """
 
 import re
@@ -25,7 +26,8 @@ def main() -> None:
     shipped = pins(TOP / "packaging/site.txt")
     named = {"mcpwrap", "pip"}
     for path in (TOP / "tests/requirements.txt", *roots.RECIPES.iterdir()):
-        named |= pins(path).keys()
+        if not path.name.endswith(".lock.txt"):
+            named |= pins(path).keys()
     found = dict(brought())
     kept = {name: version for name, version in found.items() if name not in named} | shipped
     lines = [f"{name}=={version}\n" for name, version in sorted(kept.items())]
