@@ -23,7 +23,7 @@ class Mount(NamedTuple):
 
 def parsed(text: str) -> Iterator[Mount]:
     """Yield the mounts in the order in which they were made."""
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):  # the kernel escapes no other end of a line
         fields = line.split(" ")
         filesystem = fields[fields.index("-") + 1]
         yield Mount(int(fields[0]), _plain(fields[4]), _plain(fields[3]), filesystem)
@@ -56,7 +56,7 @@ def devices_of_accounts() -> dict[int, int]:
 
     The program of such a file system reports any owner for its files, also root.
     """
-    found = (_OWNER.search(line) for line in _text().splitlines() if " - fuse" in line)
+    found = (_OWNER.search(line) for line in _text().split("\n") if " - fuse" in line)
     return {
         os.makedev(int(mount["major"]), int(mount["minor"])): int(mount["uid"])
         for mount in found
@@ -65,7 +65,7 @@ def devices_of_accounts() -> dict[int, int]:
 
 
 def _text() -> str:
-    return Path(PATH).read_text(encoding="utf-8", errors="surrogateescape")
+    return Path(PATH).read_bytes().decode(errors="surrogateescape")
 
 
 def _text_of(fd: int) -> str:

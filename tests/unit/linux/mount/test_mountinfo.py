@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount, parsed
 
@@ -42,3 +44,10 @@ def test_a_file_on_an_invisible_mount_is_on_an_unnamed_file_system() -> None:
         os.close(read_fd)
         os.close(write_fd)
     assert Path(mountinfo.PATH).exists()
+
+
+@pytest.mark.parametrize("name", ["a\rb", "a\x0bb", "a\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_a_name_ends_no_line(name: str) -> None:
+    """The kernel escapes a newline, and no other character that some programs take for one."""
+    text = f"36 35 98:0 /{name} /m/{name} rw - ext4 /dev/vda rw\n"
+    assert list(parsed(text)) == [Mount(36, f"/m/{name}", f"/{name}", "ext4")]
