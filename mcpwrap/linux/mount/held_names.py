@@ -21,6 +21,7 @@ from mcpwrap.linux.mount import mount_api
 from mcpwrap.linux.mount.mount_api import Attribute
 
 _MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # of all held names in all workspaces together
+_MAX_STEPS = 20_000  # of all links together: a second, at most
 _MAX_LINKS_PER_PATH = 40  # the kernel's limit: path_resolution(7)
 _NO_LINK = "replace it with a file or folder, or remove it"
 _NO_NAME = "copy it with `cp -p`, and move the copy to its place"
@@ -41,11 +42,11 @@ def links_of(workspaces: Workspaces) -> HeldLinks:
     Raises:
         McpwrapError: there are too many, or one cannot be resolved.
     """
-    found = HeldLinks({}, {})
+    found, steps = HeldLinks({}, {}), iter(range(_MAX_STEPS))
     for link, info in _notable(workspaces).items():
         if stat.S_ISLNK(info.st_mode):
             try:
-                passed = _resolve(link, found.text_by_path)
+                passed = _resolve(link, found.text_by_path, steps)
             except OSError as error:  # as on a FUSE file system of an account, or a name too long
                 raise McpwrapError(
                     f"{visible(link)} cannot be resolved: {error.strerror}",
@@ -81,14 +82,25 @@ def _with_entries(path: str, depth: int = 2) -> Iterator[tuple[str, os.stat_resu
         info = os.lstat(path)
         yield path, info
         if stat.S_ISDIR(info.st_mode) and depth:
-            for entry in Path(path).iterdir():
-                yield from _with_entries(str(entry), depth - 1)
+            with os.scandir(path) as entries:  # one by one: there may be too many
+                for entry in entries:
+                    yield from _with_entries(entry.path, depth - 1)
 
 
-def _resolve(link: str, text_by_path: dict[str, str]) -> list[str]:
-    """Return the path of each link that this one leads through, and its end: path_resolution(7)."""
+def _resolve(link: str, text_by_path: dict[str, str], steps: Iterator[int]) -> list[str]:
+    """Return the path of each link that this one leads through, and its end: path_resolution(7).
+
+    `steps` is used up by each name on the way.
+    """
     at, left, passed = "/", link.split("/"), []
     while left:
+        if next(steps, None) is None:
+            raise McpwrapError(
+                f"{visible(link)} is one of too many links with long paths in held folders",
+                where="workspace",
+                fix="remove links there that are not needed",
+                code="E-WORKSPACE-HELD-COUNT",
+            )
         name = left.pop(0)
         step = str(Path(at, name))
         if name == "..":
@@ -131,7 +143,9 @@ def hold(layer: WorkspaceMount) -> os.stat_result | None:
         return None  # nothing to hold; the wrapper ends its sessions when it appears
     info = os.fstat(target_fd)
     is_held = layer.kind is MountKind.HOLD or not stat.S_ISDIR(info.st_mode)
-    mount_fd = mount_api.copied(target_fd)
+    # With what is mounted in it, of which a process without privileges hides nothing; it stays as
+    # it is.
+    mount_fd = mount_api.copied_with_mounts_below(target_fd)
     mount_api.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
     mount_api.attach(mount_fd, target_fd)
     os.close(target_fd)

@@ -27,6 +27,7 @@ _HEADER = struct.Struct("III")
 _REPORT = struct.Struct("ii")
 _VIEWED = b"="  # the view's report follows, with its size; descriptors come with this byte
 _SIZE = struct.Struct("I")
+_START_S = 20.0  # of all steps up to execve(2), which take longer where files hang
 _READY = b"+"  # sent just before execve(2), which closes the channel if it succeeds
 _EXEC_FAILED = 127  # as in a shell; not used, since the report has more
 _CHANNEL_FD = 3
@@ -123,27 +124,39 @@ class PreparedProcess:
             NotInViewError: it cannot start in the view. The process has ended.
             SpawnError: any step up to and including execve(2) failed. The process has ended.
         """
+        fds: list[int] = []
+        try:
+            return self._run(launch, fds)
+        except BaseException as error:
+            fd_passing.close_all(fds)
+            if isinstance(error, TimeoutError):
+                why = f"it has not started within {_START_S:.0f} s [E-SESSION-SERVER-START]"
+                raise SpawnError(why) from error
+            raise
+
+    def _run(self, launch: ProgramStart, fds: list[int]) -> ShownView:
+        """Execute it; `fds` gets the descriptors of the view."""
         text = launch.program.encode()
-        shown = ShownView()
+        report = b""
         with self.channel:
+            self.channel.settimeout(_START_S)
             with suppress(ConnectionError):  # it has ended, and has reported why
                 header = _HEADER.pack(len(text), len(launch.request), launch.umask)
                 fd_passing.send(self.channel, header, list(launch.fds))
                 self.channel.sendall(text + launch.request)
-            first, fds = _receive_first(self.channel)
+            first, passed = _receive_first(self.channel)
+            fds += passed
             if first == _VIEWED:
                 (size,) = _SIZE.unpack(_receive(self.channel, _SIZE.size).ljust(_SIZE.size, b"\0"))
-                shown = ShownView(_receive(self.channel, size), tuple(fds))
-                first = b""
+                report, first = _receive(self.channel, size), b""
             received = first + _receive(self.channel, len(_READY) + _REPORT.size - len(first))
         if received == _READY:
-            return shown
-        fd_passing.close_all(list(shown.fds))
-        if shown.report and not received:
-            raise NotInViewError(shown.report)
-        report = received.removeprefix(_READY)
-        if len(report) == _REPORT.size:
-            raise _explained(launch.program, *_REPORT.unpack(report))
+            return ShownView(report, tuple(fds))
+        if report and not received:
+            raise NotInViewError(report)
+        failure = received.removeprefix(_READY)
+        if len(failure) == _REPORT.size:
+            raise _explained(launch.program, *_REPORT.unpack(failure))
         raise SpawnError("the server's pre-forked process has ended [E-SESSION-SERVER-START]")
 
 

@@ -80,3 +80,11 @@ def test_a_name_that_is_not_text_is_escaped(tmp_path: Path) -> None:
         McpwrapError, match=r"/\.codex/\\x1b\[2J\\udcff is a loop of symbolic links"
     ):
         found(tmp_path, link(name, "\x1b[2J\udcff"))
+
+
+def test_long_ways_of_many_links_are_refused(tmp_path: Path) -> None:
+    """Each of these paths is short enough for the kernel; to follow all would take minutes."""
+    long = "/".join(["x/.."] * 700)
+    links = [link(f".github/{number}", f"{long}/end") for number in range(30)]
+    with pytest.raises(McpwrapError, match="one of too many links with long paths"):
+        found(tmp_path, lambda top: (top / ".github/x").mkdir(parents=True), *links)
