@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mcpwrap.core import project
 from mcpwrap.core.log_rate_limit import LogRateLimit
@@ -39,12 +39,13 @@ class MemberSessions:
     """Supervisor's end of the channel to the program of one session."""
 
     def __init__(self, spec: HubSpec, outer: OuterRequest, gate: str = GATE) -> None:
-        """`outer` has a descriptor, which is closed with the channel."""
         self._gate = gate
         self._member_by_name = {member.name: member for member in spec.members}
         self._outer = outer
         self.channel, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel.setblocking(False)  # noqa: FBT003 - of the standard library
+        folder_fd = outer.folder_fd
+        self._folder_fd = None if folder_fd is None else os.dup(folder_fd)
         self._lines = LogRateLimit(_MAX_LINES_PER_S)
         self._openings = LogRateLimit(_MAX_OPENINGS_PER_S)
         self._last_line = ""
@@ -85,9 +86,9 @@ class MemberSessions:
     def close(self) -> None:
         """Close the channel, and the agent's folder."""
         self.channel.close()
-        if self._outer.folder_fd is not None:
-            os.close(self._outer.folder_fd)
-            self._outer = replace(self._outer, folder_fd=None)
+        folder_fd, self._folder_fd = self._folder_fd, None
+        if folder_fd is not None:
+            os.close(folder_fd)
 
     def _open(self, name: str) -> None:
         member = self._member_by_name.get(name)
@@ -136,7 +137,7 @@ class MemberSessions:
             fd_passing.close_all(theirs)
 
     def _folder_for(self, member: HubMemberSpec) -> list[int]:
-        fd = self._outer.folder_fd
+        fd = self._folder_fd
         return [fd] if member.has_projects and fd is not None else []
 
     def _send(self, packet: hub_channel.ToHub, fds: list[int]) -> None:

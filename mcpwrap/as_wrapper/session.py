@@ -131,8 +131,7 @@ class SessionRequest:
 
     def of_members(self) -> OuterRequest:
         """Return what the sessions of a hub's members have of this one."""
-        fd = os.dup(self.fds[-1]) if self.has_folder else None
-        return OuterRequest(self.via, self.inherited, fd)
+        return OuterRequest(self.via, self.inherited, self.fds[-1] if self.has_folder else None)
 
     def divided_variables(self, spec: ServerSpec) -> tuple[dict[str, str], dict[str, str]]:
         """Return the agent's variables that have to name its project, and the server's others.
@@ -211,6 +210,8 @@ class ServerSession:
         """Send how the server ended, and close the connection. The caller removes the folder."""
         if self.members:
             self.members.close()
+        if self.project:
+            self.project.close()
         with self.connection:
             if self.ended:
                 with suppress(OSError):
@@ -233,17 +234,16 @@ def open_session(
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
     hub = context.spec.hub
     members = MemberSessions(hub, opening.of_members()) if hub else None
-    of_project, own = opening.divided_variables(context.spec)
-    program = _program(context, ready.folder, own, value_by_key)
+    seen = _SeenProject()
     try:
+        of_project, own = opening.divided_variables(context.spec)
+        program = _program(context, ready.folder, own, value_by_key)
         if value_by_key and not context.spec.remote:  # the remote program redacts itself
             # Imported here, because most wrappers have no secrets and do not need its libraries.
             from mcpwrap.as_wrapper import redactor  # noqa: PLC0415
 
             copier_pid, output_fds = redactor.start(value_by_key, output_fds)
-        ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
-        if opening.of_hub:
-            ready.leaf.label(f"hub-{opening.of_hub}")
+        _label(ready, opening)
         more = [members.theirs.fileno(), opening.fds[3]] if members else []
         fds = [opening.fds[0], *output_fds, *more]
         launch = spawn.ProgramStart(program, fds, opening.umask_for(context.spec))
@@ -251,8 +251,9 @@ def open_session(
         started = session_socket.ServerStarted(ready.session_id, seen.path, seen.why)
         connection.send(session_socket.encode(started))
     except BaseException:
-        if members:
-            members.close()
+        for held in (members, seen.watch):
+            if held:
+                held.close()
         raise
     finally:
         if copier_pid:
@@ -266,6 +267,13 @@ def open_session(
         members=members,
         project=seen.watch,
     )
+
+
+def _label(ready: SessionSlot, opening: SessionRequest) -> None:
+    """Note in the cgroup whose session it is, for `mcpwrap sessions`."""
+    ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
+    if opening.of_hub:
+        ready.leaf.label(f"hub-{opening.of_hub}")
 
 
 @dataclass(frozen=True, slots=True)

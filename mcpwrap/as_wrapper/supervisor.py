@@ -301,6 +301,7 @@ class Supervisor:
             if why := watch.lost_mount():
                 log_line(why)
                 session.ended = session_socket.ServerEnded(KILLED, why)
+                watch.unwatch(self._poll)
                 session.kill()
 
     def _enforce_limits(self) -> None:
@@ -321,7 +322,7 @@ class Supervisor:
         self._poll.unregister(fd)
         self._forget_channel(session)
         if session.project:
-            session.project.close(self._poll)
+            session.project.unwatch(self._poll)
         session.kill()
         session.stop_copying()
         session.close()

@@ -68,11 +68,14 @@ class MountWatch:
             self._due_at_s = now_s + _LOOK_AGAIN_S
         return is_due
 
-    def close(self, poll: select.poll) -> None:
-        """Watch no longer."""
+    def unwatch(self, poll: select.poll) -> None:
+        """Have `poll` return no longer: what is not read would return at once, again and again."""
         for fd in (self._changes_fd, self._names.fileno()):
-            with suppress(KeyError):  # it was never watched
+            with suppress(KeyError):  # it is not watched
                 poll.unregister(fd)
+
+    def close(self) -> None:
+        """Close the descriptors, which keep the namespace there."""
         os.close(self._changes_fd)
         self._names.close()
 
@@ -148,7 +151,7 @@ class WorkspaceMounts:
         names = CreatedNames(names_fd, folder_by_watch)
         try:
             return MountWatch([project.path], to_be_held, changes_fd, names)
-        except ValueError:
+        except BaseException:
             os.close(changes_fd)
             names.close()
             raise
