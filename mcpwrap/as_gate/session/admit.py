@@ -89,7 +89,7 @@ def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
         if admission.hub:
             wanted = _of_hub(wanted, agent, recorder.about.session, context)
         started = start(wanted, stub, monitor)
-        seen = project.shown(name, started.packet, admission)
+        seen = project.shown(name, started.packet, admission, wanted.pinned_project)
         monitor.send(packets.StartSucceeded(started.packet.session_id, seen.path))
     except RefusalError as refusal:
         _refuse(stub, f"uid {who.uid}, {name!r}", refusal.status, refusal.why)

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity
-from mcpwrap.core.project import is_project
+from mcpwrap.core.project import is_in, is_project
 from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessRule
@@ -55,14 +55,17 @@ def _requested(stub: socket.socket) -> list[int]:
 
 
 def shown(
-    server: str, started: session_socket.ServerStarted, admission: AccessRule
+    server: str, started: session_socket.ServerStarted, admission: AccessRule, pinned: str = ""
 ) -> SessionProject:
     """Return the project of a session as its wrapper has shown it.
 
     Raises:
-        ProtocolError: it is in no folder that root has listed for this server.
+        ProtocolError: it is in no folder that root has listed for this server, or another than the
+            one that root has named for the agent's URL.
     """
     if started.project and not is_project(started.project, admission.projects):
         raise session_socket.ProtocolError("the wrapper shows a project that is not listed")
+    if started.project and pinned and not is_in(pinned, started.project):
+        raise session_socket.ProtocolError("the wrapper shows another project than that of the URL")
     why = f"mcpwrap: {server} sees no project: {harmless(started.no_project)}"
     return SessionProject(started.project, why if started.no_project else "")
