@@ -97,8 +97,8 @@ def run_explain_hub(
     policy: Policy, called: ExplainedCall, text: bytes, behind: MemberCall, *, as_json: bool
 ) -> int:
     """Exit status: 0, for any decision."""
-    # A hub opens the sessions of its members, and they see no project.
-    args, inner = _object(text), ExplainedCall(behind.server, behind.tool)
+    args, inner = _object(text), ExplainedCall(behind.server, behind.tool, called.project)
+    called = ExplainedCall(called.server, called.tool)  # a hub sees no project: its members do
     outer, member = _explained(policy, called, args), _explained(policy, inner, args)
     found = ExplainedHubCall(
         decision=max(outer.judgement.decision, member.judgement.decision, key=_STRICTNESS.index),

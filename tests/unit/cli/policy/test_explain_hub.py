@@ -139,3 +139,15 @@ def test_a_name_that_tells_no_call(exposed: str, code: str) -> None:
 
 def test_a_name_of_that_length_without_a_hash() -> None:
     assert member_call("tools", HUB, "g__" + "x" * 49) == MemberCall("git", "x" * 49)
+
+
+def test_the_project_is_that_of_the_members_session(policy: Path) -> None:
+    by_project = (
+        '\n  - {name: hub-in-a, server: tools, project: /a, tool: "*", action: block}'
+        '\n  - {name: git-in-a, server: git, project: /a, tool: "*", action: block}\n'
+    )
+    policy.write_text(POLICY.replace("rules:", "rules:" + by_project.rstrip(), 1))
+    found = json.loads(explained(policy, "tools", "g__log", "--project", "/a", "--json").output)
+    assert found["hub"]["judgement"]["rule"] == "hub-allows"
+    assert found["member"]["judgement"]["rule"] == "git-in-a"
+    assert found["decision"] == "block"
