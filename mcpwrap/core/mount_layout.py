@@ -125,6 +125,27 @@ def of_project(workspaces: Workspaces, project: Folder) -> Workspaces:
     return replace(workspaces, folders=(project, *inside), projects=())
 
 
+def leads_to_workspace(workspaces: Workspaces, target: str) -> bool:
+    """Return whether a held link of a project leads to what the server can write in a workspace.
+
+    To hold it there would be of no use: sessions in other projects see the same workspace.
+    """
+    try:
+        return bool(linked(replace(workspaces, projects=()), target))
+    except ValueError:
+        return True
+
+
+def is_writable_at(workspaces: Workspaces, project: str) -> bool:
+    """Return whether the innermost listed folder or workspace around a project may be written."""
+    around = (
+        each
+        for each in (*workspaces.folders, *workspaces.projects)
+        if each.path == project or is_below(project, each.path)
+    )
+    return max(around, key=_parts).is_writable
+
+
 def held_in_project(workspaces: Workspaces) -> list[WorkspaceMount]:
     """Return the names to pin and to hold of what `of_project` returned.
 

@@ -76,9 +76,10 @@ def is_in(path: str, folder: str) -> bool:
 
 
 def is_project(path: str, folders: Iterable[str]) -> bool:
-    """Return whether a path, in its shortest form, is in one of these folders."""
-    is_short = len(path) <= MAX_PATH_CHARS and posixpath.normpath(path) == path
-    return is_short and any(is_in(path, folder) for folder in folders)
+    """Return whether a printable path, in its shortest form, is in one of these folders."""
+    is_plain = path.isprintable() and posixpath.normpath(path) == path
+    is_plain &= len(path) <= MAX_PATH_CHARS
+    return is_plain and any(is_in(path, folder) for folder in folders)
 
 
 def names_project(args: Iterable[str]) -> bool:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import msgspec
 
+from mcpwrap.core.mount_layout import is_writable_at
 from mcpwrap.core.project import MARKERS, NoProjectError, Project, is_in
 from mcpwrap.core.text.sanitise import shown
-from mcpwrap.core.wire.server_files import Folder
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.linux.mount import mount_api
 
 _MAX_SHOWN_CHARS = 300
@@ -27,18 +28,19 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     device: int = 0
-    inode: int = 0
+    inode: int | None = None
 
 
 @contextmanager
 def found(
-    server: str, wanted: ProjectQuery, lists: Sequence[Folder]
+    server: str, wanted: ProjectQuery, workspaces: Workspaces
 ) -> Iterator[tuple[Project, int]]:
     """Yield the project of an agent's folder, with a descriptor (O_PATH) of it.
 
     Raises:
         NoProjectError: the folder is in no listed one, or another than the agent has open.
     """
+    lists = workspaces.projects
     listed = next((each for each in lists if is_in(wanted.path, each.path)), None)
     if listed is None:
         raise NoProjectError(_not_listed(server, wanted.path))
@@ -50,7 +52,7 @@ def found(
         depth = _depth_of_top(fds, listed)
         _expect_own(fds[depth], wanted.path)
         path = "/".join([listed.path, *names[:depth]])
-        yield Project(path, wanted.path, listed.is_writable), fds[depth]
+        yield Project(path, wanted.path, is_writable_at(workspaces, path)), fds[depth]
     finally:
         for fd in fds:
             os.close(fd)
@@ -74,7 +76,7 @@ def _walk(fds: list[int], listed: Folder, names: Sequence[str], path: str) -> No
 def _expect_same(fd: int, wanted: ProjectQuery) -> None:
     """Refuse a folder other than the agent has open: a mount over it, or it was replaced."""
     info = os.fstat(fd)
-    if wanted.inode and (info.st_dev, info.st_ino) != (wanted.device, wanted.inode):
+    if wanted.inode is not None and (info.st_dev, info.st_ino) != (wanted.device, wanted.inode):
         raise NoProjectError(
             f"{_shown(wanted.path)} is another file system, or was replaced: "
             "open it again, or use a folder that is not a mount of its own"

@@ -14,8 +14,16 @@ import msgspec
 
 from mcpwrap.as_wrapper.project import lookup
 from mcpwrap.as_wrapper.project.lookup import ProjectQuery
-from mcpwrap.core.mount_layout import held_in_project, is_below, of_project
-from mcpwrap.core.project import NoProjectError, Project
+from mcpwrap.core.mount_layout import (
+    MountKind,
+    WorkspaceMount,
+    held_in_project,
+    is_below,
+    leads_to_workspace,
+    of_project,
+)
+from mcpwrap.core.project import MARKERS, NoProjectError, Project
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.isolation import namespaces, prctl
@@ -23,6 +31,10 @@ from mcpwrap.linux.isolation.namespaces import NamespaceFlag
 from mcpwrap.linux.mount import held_names, mount_api, mountinfo
 from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.linux.process.signal_fd import CreatedNames
+
+# Of each session its own, unlike in a wrapper without `projects`: by these a server could pass on
+# what it has read in one project to another. With the sizes of units/mcpwrap@.service.
+_TEMPORARY = {"/tmp": "256M", "/var/tmp": "256M", "/dev/shm": "64M"}  # noqa: S108 - mounted
 
 
 class ViewReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +67,8 @@ def enter() -> None:
     finally:
         prctl.forbid_dumps()
     namespaces.make_private()
+    for path, size in _TEMPORARY.items():
+        mount_api.attach_temporary_folder(path, size)
     prctl.drop_capabilities()  # of programs that are started later
 
 
@@ -67,7 +81,7 @@ def show(server: str, wanted: ProjectQuery | str, workspaces: Workspaces) -> Sho
     if isinstance(wanted, str):
         return _nothing(workspaces, wanted)
     try:
-        with lookup.found(server, wanted, workspaces.projects) as (project, fd):
+        with lookup.found(server, wanted, workspaces) as (project, fd):
             return _shown(project, fd, workspaces)
     except NoProjectError as error:
         return _nothing(workspaces, str(error))
@@ -105,6 +119,10 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
     """
     own = of_project(workspaces, Folder(project.path, project.is_writable))
     links = held_names.links_of(own)  # while siblings, to which links may lead, can be seen
+    for path, link in links.link_by_end.items():
+        if leads_to_workspace(workspaces, path):
+            why = f"{visible(link)} leads to a workspace, in which it cannot be held"
+            raise NoProjectError(f"{why}: replace it with a file or folder, or remove it")
     tree = _Tree(project.path, mount_api.copied_with_mounts_below(fd))
     for other in _trees(workspaces, project.path):
         other.attach()
@@ -112,6 +130,8 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
     held = held_in_project(own)
     for layer in held:
         held_names.hold(layer)
+    for marker in MARKERS if project.is_writable else ():  # without it the next project is wider
+        held_names.hold(WorkspaceMount(f"{project.path}/{marker}", MountKind.PIN))
     held_names.expect_no_other_path(own, links)
     parents = {layer.path.rpartition("/")[0] for layer in held}
     try:

@@ -22,7 +22,7 @@ _CLONE, _EMPTY_PATH, _RECURSIVE = (
 _FROM_EMPTY_PATH, _TO_EMPTY_PATH = 0x04, 0x40
 _PRIVATE = 1 << 18  # MS_PRIVATE
 _NEW_MOUNT_NAMESPACE = 0x00020000
-_TMPFS_FLAGS = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
+_NO_SETUID_OR_DEVICES, _NO_PROGRAMS = 2 | 4, 8  # MS_NOSUID, MS_NODEV; MS_NOEXEC
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -133,9 +133,18 @@ def attach(mount_fd: int, target_fd: int) -> None:
 
 
 def attach_empty_folder(path: str) -> None:
-    """Mount an empty folder of root over `path`: in memory, of at most 1 MiB."""
-    options = b"mode=0755,size=1M,nr_inodes=4k"
-    if _libc.mount(b"tmpfs", path.encode(), b"tmpfs", ctypes.c_ulong(_TMPFS_FLAGS), options) != 0:
+    """Mount an empty folder of the caller over `path`: in memory, of at most 1 MiB."""
+    _attach_tmpfs(path, _NO_SETUID_OR_DEVICES | _NO_PROGRAMS, "mode=0755,size=1M,nr_inodes=4k")
+
+
+def attach_temporary_folder(path: str, size: str) -> None:
+    """Mount an empty folder over `path`, as /tmp is: in memory, of at most this size (tmpfs(5))."""
+    _attach_tmpfs(path, _NO_SETUID_OR_DEVICES, f"mode=1777,size={size},nr_inodes=16k")
+
+
+def _attach_tmpfs(path: str, flags: int, options: str) -> None:
+    how = (b"tmpfs", ctypes.c_ulong(flags), options.encode())
+    if _libc.mount(b"tmpfs", path.encode(), *how) != 0:
         raise _error()
 
 

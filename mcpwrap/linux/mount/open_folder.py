@@ -5,6 +5,7 @@ likes. statx(2) with AT_STATX_DONT_SYNC returns what the kernel has. Source: sta
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import struct
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 _EMPTY_PATH, _DONT_SYNC = 0x1000, 0x4000  # AT_EMPTY_PATH, AT_STATX_DONT_SYNC
 _INODE = 0x100  # STATX_INO
-# In struct statx, of 256 bytes: the inode, and the device's two numbers.
+# In struct statx, of 256 bytes: what is valid, the inode, and the device's two numbers.
+_MASK = struct.Struct("=I")
 _INODE_FIELD, _INODE_AT = struct.Struct("=Q"), 32
 _DEVICE, _DEVICE_AT, _BYTES = struct.Struct("=II"), 136, 256
 
@@ -50,6 +52,9 @@ def identity_of(fd: int) -> OpenFolder:
     if _libc.statx(fd, b"", _EMPTY_PATH | _DONT_SYNC, _INODE, buffer) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    (mask,) = _MASK.unpack_from(buffer.raw)
+    if not mask & _INODE:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
     (inode,) = _INODE_FIELD.unpack_from(buffer.raw, _INODE_AT)
     major, minor = _DEVICE.unpack_from(buffer.raw, _DEVICE_AT)
     return OpenFolder(os.makedev(major, minor), inode)

@@ -50,6 +50,26 @@ def seen_with(server: str, fds: Sequence[int], within_s: float) -> Any:
         return json.loads(answers.readline())["result"]["told"]
 
 
+def leave_at_once(server: str, count: int) -> None:
+    """Pass a folder for a session this often, and leave before it has started."""
+    for _ in range(count):
+        gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gate.connect(GATE)
+        its_in, to_it = os.pipe()
+        from_it, its_out = os.pipe()
+        folder = os.open(f"{SRC}/a", FOLDER)
+        _send(gate, b"mcpwrap 1\0" + server.encode(), [its_in, its_out])
+        packet = gate.recv(65536)
+        if packet[:1] == b"?":
+            gate.send(b"\0")
+            packet = gate.recv(65536)
+        assert packet == b"D", packet
+        _send(gate, b"D", [folder])
+        gate.close()
+        for fd in (its_in, to_it, from_it, its_out, folder):
+            os.close(fd)
+
+
 FORGED: dict[str, Callable[[], Sequence[int]]] = {
     "none": list,
     "file": lambda: [os.open(f"{SRC}/a/file", os.O_RDONLY)],

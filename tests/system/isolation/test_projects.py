@@ -43,7 +43,7 @@ def probe(name: str, *lines: str, args: str = "", agents: str = '["alice"]') -> 
 FILES = f"""
 [mcp_servers.files]
 command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-filesystem/dist/index.js", "{HOME}"]
+args = ["{NODE_MODULES}/server-filesystem/dist/index.js", "/"]
 [mcp_servers.files.mcpwrap]
 agents = ["alice"]
 projects = ["{SRC}:rw"]
@@ -63,9 +63,10 @@ BOTH = probe(
     "shared = true",
     agents='["alice", "bob"]',
 )
+BESIDE = probe("beside", f'projects = ["{SRC}:rw"]', f'workspace = ["{HOME}/other:rw"]')
 LINKED = probe("linked", f'projects = ["{SRC}:rw"]', f'workspace = ["{SRC}/a/.git:rw"]')
 FREE = probe("free", f'projects = ["{SRC}:rw"]', "protect = false", "protect_instructions = false")
-STANDING = FILES + RW + RO + NAMED + BOTH + LINKED + FREE
+STANDING = FILES + RW + RO + NAMED + BOTH + LINKED + FREE + BESIDE
 
 
 @contextmanager
@@ -290,7 +291,7 @@ def test_if_it_were_asked_it_would(machine: Machine) -> None:
 
 
 SWAP = "os.rename('{0}/a', '{0}/moved'); os.symlink('b', '{0}/a')"
-FOUND = "        with lookup.found(server, wanted, workspaces.projects) as (project, fd):\n"
+FOUND = "        with lookup.found(server, wanted, workspaces) as (project, fd):\n"
 CHECK = "        _walk(fds, listed, names, wanted.path)\n"
 
 
@@ -401,6 +402,67 @@ def test_a_worktrees_repository_is_shown_only_if_it_is_listed(machine: Machine) 
     listing = f"import os; result = [os.listdir(p) for p in ('{SRC}', '{SRC}/a')]"
     with opened(machine, "linked", HOME) as session:  # without a project
         assert session.evaluate(listing) == [["a"], [".git"]]
+
+
+def test_a_held_link_into_a_workspace_leaves_no_project(machine: Machine) -> None:
+    """It would be written by a session in another project, which sees the same workspace."""
+    machine.as_user("alice", "ln -s ~/other/rules src/a/AGENTS.md; touch other/rules")
+    listing = f"import os; result = os.listdir('{SRC}')"
+    for name, expected in (("beside", []), ("rw", ["a"])):  # the twin has no such workspace
+        with opened(machine, name, f"{SRC}/a") as session:
+            assert session.evaluate(listing) == expected, name
+    machine.as_user("alice", "rm src/a/AGENTS.md other/rules")
+
+
+def test_a_workspace_deep_in_a_project_is_there_with_it(machine: Machine) -> None:
+    machine.as_user("alice", "mkdir -p src/b/.vscode/x; touch src/b/.vscode/tasks.json")
+    machine.configure(
+        STANDING
+        + probe("deep", f'projects = ["{SRC}:rw"]', f'workspace = ["{SRC}/b/.vscode/x:rw"]')
+    )
+    machine.apply()
+    with opened(machine, "deep", f"{SRC}/b") as session:
+        names = [".vscode/x/new", ".vscode/tasks.json"]
+        refused = session.call("workspace_probes", "write_each", f"{SRC}/b", names)
+        assert refused == {".vscode/tasks.json": "EROFS"}
+    machine.configure(STANDING)
+    machine.apply()
+    machine.as_user("alice", "rm -r src/b/.vscode")
+
+
+def test_what_makes_a_folder_a_project_stays_without_protection(machine: Machine) -> None:
+    """Without `.git` the next session in it would see the project around it."""
+    with opened(machine, "free", f"{SRC}/b") as session:
+        assert session.evaluate("import os; os.rename('.git', 'x')") == BUSY
+        assert session.evaluate("import os; os.rename('sub', 'x'); os.rename('x', 'sub')") is None
+
+
+def test_what_one_session_leaves_in_tmp_no_other_finds(machine: Machine) -> None:
+    paths = ("/tmp/left", "/var/tmp/left", "/dev/shm/left")
+    with opened(machine, "rw", f"{SRC}/a") as one, opened(machine, "rw", f"{SRC}/b") as other:
+        written = f"result = [open(p, 'w').write('x') for p in {paths}]"
+        assert one.evaluate(written) == [1, 1, 1]
+        found = f"import os; result = [os.path.exists(p) for p in {paths}]"
+        assert one.evaluate(found) == [True] * 3
+        assert other.evaluate(found) == [False] * 3
+
+
+def test_a_folder_with_an_odd_name_ends_its_own_session_alone(machine: Machine) -> None:
+    """A vertical tab, which the kernel does not escape in mount tables."""
+    with opened(machine, "rw", f"{SRC}/c") as one, opened(machine, "rw", f"{SRC}/b") as other:
+        one.evaluate("result = 1")
+        machine.as_user("alice", "cd src; mv c \"$(printf 'c\\vx')\"")
+        assert "/c was moved, replaced or unmounted" in end_of(one)
+        assert other.evaluate("result = open('file').read()") == "in b\n"
+    machine.as_user("alice", "cd src; mv c* c")
+
+
+def test_an_agent_that_leaves_during_the_start_leaves_nothing(machine: Machine) -> None:
+    """More often than its account has inotify instances: each would be one that is lost."""
+    machine.call("project_folders", "leave_at_once", "rw", 140, user="alice")
+    assert seen(machine, "rw", f"{SRC}/a") == [f"{SRC}/a", ["a"]]
+    supervisor = machine.show("mcpwrap@rw.service", "MainPID")["MainPID"]
+    assert len(machine.as_root(f"ls /proc/{supervisor}/fd").out.split()) < 40
 
 
 # ------------------------------------------------------------------------------ other ways in

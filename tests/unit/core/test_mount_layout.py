@@ -12,7 +12,9 @@ from mcpwrap.core.mount_layout import (
     WorkspaceMount,
     held_in_project,
     is_held,
+    is_writable_at,
     layers,
+    leads_to_workspace,
     linked,
     of_project,
 )
@@ -185,3 +187,31 @@ def test_a_session_holds_the_names_of_its_project() -> None:
     assert [layer.path for layer in held if layer.kind is HOLD] == [f"/a/src/x/{n}" for n in HELD]
     assert WorkspaceMount("/a/src/x/sub", PIN) in held  # which leads to a workspace in it
     assert held_in_project(of_project(given, Folder("/a/ro/y", is_writable=False))) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "leads"),
+    [
+        ("/a/tools/hooks", True),  # sessions in other projects see it too
+        ("/a/tools", True),
+        ("/a/tools/.envrc", False),  # is held for all of them
+        ("/a/ro/x", False),
+        ("/a/src/x/y", False),
+    ],
+)
+def test_a_held_link_of_a_project_leads_to_no_workspace(target: str, *, leads: bool) -> None:
+    given = workspaces(("/a/tools", True), ("/a/ro", False), protect=True)
+    given = replace(given, projects=(Folder("/a/src", is_writable=True),))
+    assert leads_to_workspace(given, target) is leads
+
+
+@pytest.mark.parametrize(
+    ("project", "is_writable"),
+    [("/a/ro/x", False), ("/a/ro/app", True), ("/a/ro/app/sub", True), ("/a/src/x/fix", False)],
+)
+def test_the_innermost_folder_says_whether_a_project_may_be_written(
+    project: str, *, is_writable: bool
+) -> None:
+    lists = (Folder("/a/ro", is_writable=False), Folder("/a/src", is_writable=True))
+    given = replace(workspaces(("/a/ro/app", True), ("/a/src/x/fix", False)), projects=lists)
+    assert is_writable_at(given, project) is is_writable

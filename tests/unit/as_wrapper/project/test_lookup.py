@@ -10,7 +10,7 @@ from mcpwrap.as_wrapper.project import agent_folder, lookup
 from mcpwrap.as_wrapper.project.agent_folder import AgentFolder
 from mcpwrap.as_wrapper.project.lookup import ProjectQuery
 from mcpwrap.core.project import NoProjectError
-from mcpwrap.core.wire.server_files import Folder
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 
 ME = os.geteuid()
 
@@ -30,12 +30,16 @@ def src(tmp_path: Path) -> Path:
     return top
 
 
+def listing(path: str) -> Workspaces:
+    listed = Folder(path, is_writable=True)
+    return Workspaces(folders=(), projects=(listed,), protect=True, uids=(), gids=())
+
+
 def found(src: Path, folder: Path | str, *, of: Path | None = None) -> tuple[str, str]:
     """Return project and current folder of an agent in `folder`; `of` is what it has open."""
     info = (of or Path(folder)).stat()
     query = ProjectQuery(path=str(folder), device=info.st_dev, inode=info.st_ino)
-    listed = Folder(str(src), is_writable=True)
-    with lookup.found("files", query, [listed]) as (project, fd):
+    with lookup.found("files", query, listing(str(src))) as (project, fd):
         assert os.path.samestat(os.fstat(fd), Path(project.path).stat())
         return project.path.removeprefix(str(src)), project.cwd.removeprefix(str(src))
 
@@ -100,10 +104,9 @@ def test_another_folder_in_its_place_is_no_project(src: Path) -> None:
 def test_a_folder_outside_of_the_list_is_told_with_the_line_to_add(
     path: str, proposed: str
 ) -> None:
-    listed = Folder("/home/alice/src", is_writable=True)
     with (
         pytest.raises(NoProjectError) as refused,
-        lookup.found("files", ProjectQuery(path=path), [listed]),
+        lookup.found("files", ProjectQuery(path=path), listing("/home/alice/src")),
     ):
         pass
     line = f'have root add "{proposed}" to `projects` of [mcp_servers.files.mcpwrap]'
