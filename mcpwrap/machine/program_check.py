@@ -17,13 +17,17 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
-from mcpwrap.linux.executables.launch import CWD, Launch, launch_of, launches_of_python
-from mcpwrap.linux.executables.look import ExecutableScan, OwnershipFinding
+from mcpwrap.linux.executables.launch import CWD, Launch, launches_of_python
+from mcpwrap.linux.executables.look import ExecutableScan, OwnershipFinding, launches_of
 from mcpwrap.linux.os_release import distribution
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
 _INSTALL = (
     "install it where only root can write, as under /opt (`chown -R root:root`, `chmod -R go-w`)"
+)
+_IN_PROJECT = (
+    "start it by a program that searches for no code in the project, such as the one that npm or "
+    "pip has installed under /opt"
 )
 _FIX_BY_PART = {CWD: "leave out `cwd`, in which this program searches for code"}
 
@@ -66,7 +70,8 @@ def _launches(server: Server) -> list[Launch]:
     """Return the launches of programs that this machine executes and mcpwrap does not ship."""
     match server.runs:
         case Local() as local:
-            return [launch_of(local.command, local.args, local.cwd, local.env)]
+            lists = [folder.path for folder in server.projects]
+            return launches_of(local.command, local.args, local.cwd, local.env, lists)
         case Python(worker=None, interpreter=interpreter):
             return launches_of_python(interpreter, installs=bool(server.egress))
         case Python() | RemoteServer() | Hub():
@@ -87,6 +92,8 @@ def _refusal(server: Server, finding: OwnershipFinding) -> UsageError:
     if secrets := ", ".join(sorted(server.secrets())):
         problem += f", and so read its secrets ({secrets})"
     fix = _FIX_BY_PART.get(finding.part, _INSTALL)
+    if finding.part == CWD and server.projects:
+        fix = _IN_PROJECT
     allow = f", or allow it by `writable_command = true` in [mcp_servers.{server.name}.mcpwrap]"
     return UsageError(
         f"{problem}; nothing was changed",

@@ -1,16 +1,38 @@
 """Scan of a server's code for paths that an account other than root can change."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcpwrap.core.project import filled_in
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables import packages
-from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, CodePath, Launch, loaded
+from mcpwrap.linux.executables.launch import (
+    COMMAND,
+    CWD,
+    MAX_DEPTH,
+    CodePath,
+    Launch,
+    launch_of,
+    loaded,
+)
 from mcpwrap.linux.executables.ownership import MissingPath, Ownership, OwnershipFlaw, ResolvedPath
 
 _MAX_PATHS = 256
+
+
+def launches_of(
+    command: str,
+    args: Sequence[str],
+    cwd: str,
+    env: Mapping[str, Sequence[object]],
+    projects: Sequence[str],
+) -> list[Launch]:
+    """Return the launches of a program: with `projects` it starts in any folder below these."""
+    if not projects:
+        return [launch_of(command, args, cwd, env)]
+    return [launch_of(command, filled_in(args, one), one, env) for one in projects]
 
 
 @dataclass(frozen=True, slots=True)

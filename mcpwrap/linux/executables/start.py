@@ -3,8 +3,8 @@
 from itertools import chain
 
 from mcpwrap.core.wire.server_files import ServerSpec
-from mcpwrap.linux.executables.launch import launch_of, launches_of_python
-from mcpwrap.linux.executables.look import ExecutableScan
+from mcpwrap.linux.executables.launch import launches_of_python
+from mcpwrap.linux.executables.look import ExecutableScan, launches_of
 
 
 def expect_unchanged(spec: ServerSpec) -> None:
@@ -18,7 +18,8 @@ def expect_unchanged(spec: ServerSpec) -> None:
     if spec.python:
         launches = launches_of_python(spec.python.python, installs=spec.python.installs)
     else:
-        launches = [launch_of(spec.command, spec.args, spec.cwd, spec.env)]
+        lists = [folder.path for folder in spec.workspaces.projects] if spec.workspaces else []
+        launches = launches_of(spec.command, spec.args, spec.cwd, spec.env, lists)
     look = ExecutableScan()
     if finding := next(chain.from_iterable(map(look.paths, launches)), None):
         why = f"{finding}; `mcpwrap plan` shows what to do [E-PROGRAM-WRITABLE]"

@@ -185,3 +185,29 @@ def test_what_is_not_looked_at_is_refused() -> None:
         changeable(deep, ExecutableScan())
     )
     assert "comes after 256 other paths: it is not checked" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "part"),
+    [
+        ("/usr/bin/npx", ("-y", "x"), "cwd"),  # a package of the project comes first
+        ("/usr/bin/python3", ("-m", "x"), "cwd"),
+        ("/usr/bin/python3", ("${PROJECT}/x.py",), "args"),
+        ("/usr/bin/python3", ("x.py",), "args"),
+        ("/usr/bin/python3", ("-I", "-m", "x"), ""),
+        ("/usr/bin/id", ("--repository", "."), ""),
+        ("/usr/bin/id", ("--db", "${PROJECT}/x.db"), ""),
+    ],
+)
+def test_no_code_is_taken_from_a_project(
+    tmp_path: Path, command: str, args: tuple[str, ...], part: str
+) -> None:
+    """Its agent, and whoever wrote the repository, would decide what the server runs."""
+    tmp_path.chmod(0o777)
+    projects = (Workspace(str(tmp_path), is_writable=False),)
+    server = Server(name="a", runs=Local(command=command, args=args), projects=projects)
+    found = changeable(server, ExecutableScan())
+    assert (found.part if found else "") == part
+    if part == "cwd":
+        with pytest.raises(McpwrapError, match="searches for no code in the project"):
+            expect_roots(Config({"a": server}, {}))
