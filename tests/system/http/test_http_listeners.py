@@ -140,6 +140,7 @@ def test_what_answers_has_no_network_and_one_door(machine: Machine) -> None:
         "uid": uid,
         "address": address,
         "is_remote": False,
+        "url_name": "",
     }
     assert found["argv"] == [f"everything.{uid}"]
     assert found["uid"] == machine.uid_of("mcpwrap-http")

@@ -111,8 +111,8 @@ START_WRAPPER = f"{STOP_WRAPPER}; systemctl start mcpwrap@probe.service"
 @pytest.mark.parametrize(
     ("before", "after", "versions", "fix"),
     [
-        ("true", STOP_WRAPPER, (2, 3), RESTART_GATE),
-        (START_WRAPPER, RESTART_GATE, (3, 2), "systemctl restart 'mcpwrap@*.service'"),
+        ("true", STOP_WRAPPER, (3, 4), RESTART_GATE),
+        (START_WRAPPER, RESTART_GATE, (4, 3), "systemctl restart 'mcpwrap@*.service'"),
     ],
 )
 def test_a_gate_and_a_wrapper_of_other_versions_say_what_to_restart(
@@ -120,9 +120,9 @@ def test_a_gate_and_a_wrapper_of_other_versions_say_what_to_restart(
 ) -> None:
     """As between the unpacking of a package and the end of its upgrade."""
     text = machine.read(HELLO)
-    assert text.count("WRAPPER = 2") == 1
+    assert text.count("WRAPPER = 3") == 1
     machine.as_root(f"{GATE_IS_UP}; {before}")
-    machine.replace(HELLO, text.replace("WRAPPER = 2", "WRAPPER = 3"))
+    machine.replace(HELLO, text.replace("WRAPPER = 3", "WRAPPER = 4"))
     try:
         machine.as_root(after)
         why = "the gate has version {} of the protocol, the wrapper version {}".format(*versions)
