@@ -45,10 +45,6 @@ class WrapperContext:
     logins: Path | None = None  # folder of the OAuth login to a remote server
     lasting: tuple[PersistentFolder, ...] = ()  # all folders that outlive sessions
 
-    def has_projects(self) -> bool:
-        """Return whether `projects` is set for the server, even if this machine shows none."""
-        return bool(self.spec.workspaces and self.spec.workspaces.projects)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSlot:
@@ -95,7 +91,7 @@ def _sandbox(context: WrapperContext, folder: Path) -> Sandbox:
     return Sandbox(
         str(folder),
         may_be_degraded=context.spec.allow_degraded,
-        has_namespaces=context.has_projects(),
+        has_namespaces=context.spec.has_projects(),
     )
 
 
@@ -150,8 +146,7 @@ class SessionRequest:
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
         allowed = {*spec.inherits_any, *([session_socket.LOGIN] if spec.has_oauth() else ())}
-        has_projects = bool(spec.workspaces and spec.workspaces.projects)
-        takes_folder = has_projects or bool(spec.hub and spec.hub.passes_folder())
+        takes_folder = spec.has_projects() or bool(spec.hub and spec.hub.passes_folder())
         if takes_folder:
             allowed |= {*project.VARIABLES}  # each is compared with the project
         restricted = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
@@ -162,7 +157,7 @@ class SessionRequest:
         self.umask_for(spec)
         if self.of_hub and not is_server_name(self.of_hub):
             raise session_socket.ProtocolError("not the name of a hub")
-        if (self.has_folder and not takes_folder) or (self.pinned and not has_projects):
+        if (self.has_folder and not takes_folder) or (self.pinned and not spec.has_projects()):
             raise session_socket.ProtocolError("a project, and the server sees none")
         count = (4 if spec.hub else 3) + self.has_folder
         if len(self.fds) != count or bool(self.via) is not bool(spec.hub):
@@ -297,7 +292,7 @@ def _start_in_project(
     Raises:
         OSError: the server could not be started, or needs a project and has none.
     """
-    if context.view is None or not context.has_projects():
+    if context.view is None or not context.spec.has_projects():
         ready.process.run(launch)
         return _SeenProject()
     from mcpwrap.as_wrapper.project import session_view  # noqa: PLC0415 - as above
@@ -313,11 +308,11 @@ def _start_in_project(
     except spawn.NotInViewError as error:
         raise session_view.lacking(session_view.decode_report(error.report).why) from error
     report = session_view.decode_report(shown.report)
-    if not report.path:
+    if report.project is None:
         return _SeenProject(why=report.why)
-    folder = Folder(report.path, report.is_writable)
+    folder = Folder(report.project.path, report.project.is_writable)
     watch = context.view.of_session(folder, report.folder_by_watch, shown.fds)
-    return _SeenProject(report.path, watch=watch)
+    return _SeenProject(folder.path, watch=watch)
 
 
 def _program(

@@ -42,22 +42,21 @@ class SessionView:
         """
         asked = msgspec.json.decode(request, type=ViewRequest)
         shown = view.show(self._server, asked.query or asked.why, self._workspaces)
-        report = shown.report
-        is_lacking = not report.path and project.names_project(program.args)
-        started = None if is_lacking else started_in(program, report, asked)
-        return started, msgspec.json.encode(report), list(shown.fds)
+        seen = shown.report.project
+        is_lacking = seen is None and project.names_project(program.args)
+        started = None if is_lacking else started_in(program, seen, asked.variables)
+        return started, msgspec.json.encode(shown.report), list(shown.fds)
 
 
-def started_in(program: Program, report: ViewReport, asked: ViewRequest) -> Program:
+def started_in(program: Program, seen: Project | None, variables: Mapping[str, str]) -> Program:
     """Return the program as it starts in the project, or without one."""
-    if not report.path:
+    if seen is None:
         return program
-    found = Project(report.path, report.cwd, report.is_writable)
     return dataclasses.replace(
         program,
-        cwd=found.cwd,
-        args=project.filled_in(program.args, found.path),
-        env={**program.env, **project.variables(found, asked.variables)},
+        cwd=seen.cwd,
+        args=project.filled_in(program.args, seen.path),
+        env={**program.env, **project.variables(seen, variables)},
     )
 
 

@@ -40,10 +40,8 @@ _TEMPORARY = {"/tmp": "256M", "/var/tmp": "256M", "/dev/shm": "64M"}  # noqa: S1
 class ViewReport(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of `show`, from a session's process to its supervisor."""
 
-    path: str = ""  # of the project; "" without one
-    cwd: str = ""
-    is_writable: bool = False
-    why: str = ""  # the session has no project
+    project: Project | None = None
+    why: str = ""  # there is no project
     folder_by_watch: dict[int, str] = {}  # of the inotify descriptor beside it
 
 
@@ -128,10 +126,10 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
         other.attach()
     tree.attach()
     held = held_in_project(own)
-    for layer in held:
+    markers = MARKERS if project.is_writable else ()  # without one, the next project is wider
+    pins = [WorkspaceMount(f"{project.path}/{marker}", MountKind.PIN) for marker in markers]
+    for layer in dict.fromkeys((*held, *pins)):
         held_names.hold(layer)
-    for marker in MARKERS if project.is_writable else ():  # without it the next project is wider
-        held_names.hold(WorkspaceMount(f"{project.path}/{marker}", MountKind.PIN))
     held_names.expect_no_other_path(own, links)
     parents = {layer.path.rpartition("/")[0] for layer in held}
     try:
@@ -140,12 +138,7 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
         why = f"new names in {error.filename or project.path} cannot be watched: {error.strerror}"
         raise NoProjectError(why) from error
     changes_fd = os.open(mountinfo.PATH, os.O_RDONLY | os.O_CLOEXEC)
-    report = ViewReport(
-        path=project.path,
-        cwd=project.cwd,
-        is_writable=project.is_writable,
-        folder_by_watch=dict(names.folder_by_watch),
-    )
+    report = ViewReport(project=project, folder_by_watch=dict(names.folder_by_watch))
     return ShownProject(report, (changes_fd, names.fileno()))
 
 

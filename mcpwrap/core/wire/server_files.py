@@ -121,6 +121,10 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     python: PythonSpec | None = None  # if set, `command` is mcpwrap's Python server
     hub: HubSpec | None = None  # if set, `command` is mcpwrap's hub
 
+    def has_projects(self) -> bool:
+        """Return whether its sessions see their agent's project, where the machine can show it."""
+        return self.workspaces is not None and bool(self.workspaces.projects)
+
     def has_oauth(self) -> bool:
         """Return whether this is a remote server with an OAuth login."""
         return self.remote is not None and self.remote.oauth is not None
