@@ -15,7 +15,6 @@ from mcpwrap.config.model import TRANSPORTS, Hub, HubMember, Problem, Server
 from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.hub.names import is_namespace, max_namespace_chars
-from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
 # Of all members. The wrapper passes them to the hub's program in one variable, of at most 128 KiB
 # (execve(2), MAX_ARG_STRLEN), and agents read 2048 characters.
@@ -71,7 +70,7 @@ def _names(table: TomlTableReader) -> list[str]:
             "write a table `[mcp_servers.HUB.members.SERVER]` for each server that it offers",
             code="E-HUB-EMPTY",
         )
-    return sorted(table.valid_names(_member_name))
+    return sorted(table.valid_names(value_parsers.server_name))
 
 
 def _member(hub: str, name: str, table: TomlTableReader) -> HubMember:
@@ -107,16 +106,6 @@ def _namespace(hub: str, value: str) -> str:
             f"{value!a} is not a valid namespace at this hub",
             f"use A-Z, a-z, 0-9, - and single `_` between them, at most {longest} characters",
             code="E-HUB-NAMESPACE",
-        )
-    return value
-
-
-def _member_name(value: str) -> str:
-    if not is_server_name(value):
-        raise BadValueError(
-            "is not a valid server name",
-            f"begin with a-z, go on with a-z 0-9 _ -, use at most {MAX_NAME_CHARS} characters",
-            code="E-CONFIG-SERVER-NAME",
         )
     return value
 

@@ -320,14 +320,23 @@ def url(value: str) -> str:
     return value
 
 
+def server_name(value: str) -> str:
+    """Parse the name of a server, after which an account and a unit are named."""
+    return _unit_name(value, "is not a valid server name", code="E-CONFIG-SERVER-NAME")
+
+
 def url_name(value: str) -> str:
     """Parse the name of a further URL of a server's agents, which is part of a unit's name."""
+    return _unit_name(value, "is not a valid name of a URL", code="E-CONFIG-URL-NAME")
+
+
+def _unit_name(value: str, message: str, *, code: str) -> str:
     if not names.is_server_name(value):
         raise BadValueError(
-            "is not a valid name of a URL",
-            f"begin with a-z, go on with a-z 0-9 _ -, use at most {names.MAX_NAME_CHARS} "
-            "characters",
-            code="E-CONFIG-URL-NAME",
+            message,
+            "begin with a-z, go on with a-z 0-9 _ -, "
+            f"use at most {names.MAX_NAME_CHARS} characters",
+            code=code,
         )
     return value
 
