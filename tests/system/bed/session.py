@@ -128,6 +128,14 @@ class Session:
             raise EOFError(message["error"]["message"])
         return message["result"]["told"]
 
+    def await_end(self) -> str:
+        """Wait until the other side ends the session; return the stub's messages."""
+        try:
+            while True:  # an answer may come before
+                self.read_line()
+        except EOFError as ended:
+            return str(ended)
+
     def close(self) -> tuple[int, str]:
         """Close the input, wait for the stub, and return its status and its standard error."""
         assert self.process.stdin

@@ -12,7 +12,7 @@ from tests.system.bed import installed
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.session import Session
 from tests.system.hub import machines
-from tests.system.support.servers import NODE_MODULES
+from tests.system.support.servers import NODE_MODULES, a_server
 from tests.system.support.tiers import only_in_test_all
 
 HOME, SRC = "/home/alice", "/home/alice/src"
@@ -33,11 +33,7 @@ git -C a worktree add -q ../w; ln -s a link; ln -s ../other out; echo 'in other'
 
 
 def probe(name: str, *lines: str, args: str = "", agents: str = '["alice"]') -> str:
-    ours = "\n".join([f"agents = {agents}", *lines])
-    return (
-        f'[mcp_servers.{name}]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"{args}]\n'
-        f"[mcp_servers.{name}.mcpwrap]\n{ours}\n"
-    )
+    return a_server(name, "\n".join([f"agents = {agents}", *lines]), args=args)
 
 
 FILES = f"""
@@ -90,15 +86,6 @@ def opened(machine: Machine, name: str, folder: str, *, user: str = "alice") -> 
     """Open a session of a server from this folder."""
     command = f"cd {folder} && exec mcpwrap-connect {name}"
     return machine.session(name, user=user, command=command)
-
-
-def end_of(session: Session) -> str:
-    """Wait until the other side ends a session; return its stub's messages."""
-    try:
-        while True:  # an answer may come before
-            session.read_line()
-    except EOFError as ended:
-        return str(ended)
 
 
 def seen(machine: Machine, name: str, folder: str, *, user: str = "alice") -> Any:
@@ -370,7 +357,7 @@ def test_what_runs_code_is_read_only_in_each_project(machine: Machine) -> None:
             assert session.evaluate("import os; os.rename('.git', 'x')") == BUSY
             assert session.evaluate("open('file', 'a').close(); result = 1") == 1  # the twin
             session.ask("open('AGENTS.md', 'w')")
-            assert "AGENTS.md has appeared, and must be read-only" in end_of(session)
+            assert "AGENTS.md has appeared, and must be read-only" in session.await_end()
         machine.as_user("alice", f"rm src/{name}/AGENTS.md")
 
 
@@ -389,7 +376,7 @@ def test_the_agent_replaces_a_held_file_and_its_session_alone_ends(machine: Mach
     with opened(machine, "rw", f"{SRC}/a") as one, opened(machine, "rw", f"{SRC}/b") as other:
         one.evaluate("result = 1")
         machine.as_user("alice", "cd src/a; git config some.key value")
-        assert "a/.git/config was moved, replaced or unmounted" in end_of(one)
+        assert "a/.git/config was moved, replaced or unmounted" in one.await_end()
         assert other.evaluate("result = open('file').read()") == "in b\n"
 
 
@@ -452,7 +439,7 @@ def test_a_folder_with_an_odd_name_ends_its_own_session_alone(machine: Machine) 
     with opened(machine, "rw", f"{SRC}/c") as one, opened(machine, "rw", f"{SRC}/b") as other:
         one.evaluate("result = 1")
         machine.as_user("alice", "cd src; mv c \"$(printf 'c\\vx')\"")
-        assert "/c was moved, replaced or unmounted" in end_of(one)
+        assert "/c was moved, replaced or unmounted" in one.await_end()
         assert other.evaluate("result = open('file').read()") == "in b\n"
     machine.as_user("alice", "cd src; mv c* c")
 

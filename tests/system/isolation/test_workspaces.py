@@ -10,8 +10,7 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.nspawn import Profile
-from tests.system.bed.session import Session
-from tests.system.support.servers import NODE_MODULES
+from tests.system.support.servers import NODE_MODULES, a_server
 from tests.system.support.tiers import only_in_test_all
 
 HOME, PROJECT = "/home/alice", "/home/alice/project"
@@ -34,11 +33,7 @@ touch .envrc .mcp.json; mkdir .claude .cursor .vscode; touch .claude/settings.js
 
 def probe(name: str, *lines: str, agents: str = "['alice']", top: str = "") -> str:
     """Return the probe as server `name`, with these settings."""
-    ours = "\n".join([f"agents = {agents}", *lines])
-    return (
-        f'[mcp_servers.{name}]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"]\n{top}\n'
-        f"[mcp_servers.{name}.mcpwrap]\n{ours}\n"
-    )
+    return a_server(name, "\n".join([f"agents = {agents}", *lines]), top=top)
 
 
 FILES = f"""
@@ -94,15 +89,6 @@ def standing(machine: Machine) -> Machine:
     if machine.read("/etc/mcpwrap/config.toml") != STANDING:
         with_server(machine, "")
     return machine
-
-
-def end_of(session: Session) -> str:
-    """Wait until the other side ends a session; return its stub's messages."""
-    try:
-        while True:  # an answer may come before
-            session.read_line()
-    except EOFError as ended:
-        return str(ended)
 
 
 def write(path: str) -> str:
@@ -328,7 +314,7 @@ def test_a_name_that_appears_ends_the_session(machine: Machine, name: str, code:
         assert session.evaluate(f"import os; os.mkdir('{PROJECT}/.codexx'); result = 1") == 1
         assert session.evaluate(f"import os; os.rmdir('{PROJECT}/.codexx'); result = 1") == 1
         session.ask(f"import os; {code}")
-        assert f"{PROJECT}/{name} has appeared, and must be read-only" in end_of(session)
+        assert f"{PROJECT}/{name} has appeared, and must be read-only" in session.await_end()
     machine.as_user("alice", f"cd project; rm -rf {name} c")
 
 
@@ -352,7 +338,7 @@ def test_what_a_held_link_leads_to_is_held(machine: Machine) -> None:
         assert session.evaluate(f"import os; os.rename('{PROJECT}/docs', '{PROJECT}/d')") == BUSY
         assert session.evaluate(f"result = open('{PROJECT}/.rules').read()") == "be kind\n"
         machine.as_user("alice", "ln -sfn docs/free project/way")
-        assert "project/way was moved, replaced or unmounted" in end_of(session)
+        assert "project/way was moved, replaced or unmounted" in session.await_end()
     machine.as_user("alice", f"cd project; rm -r {NO_LINKS}")
 
 
@@ -392,7 +378,7 @@ def test_the_agent_is_not_held_up(machine: Machine) -> None:
     with machine.session("rw") as session:
         session.evaluate("result = 1")
         machine.as_user("alice", "cd project; git config some.key value; git config some.key")
-        assert f"{PROJECT}/.git/config was moved, replaced or unmounted" in end_of(session)
+        assert f"{PROJECT}/.git/config was moved, replaced or unmounted" in session.await_end()
         assert session.close()[0] == 137
     assert tried(machine, "rw", write(f"{PROJECT}/.git/config")) == READ_ONLY
     machine.as_user("alice", "mv project elsewhere; mv elsewhere project; rm project/.envrc")
@@ -403,7 +389,7 @@ def test_a_name_that_a_server_makes_is_told_and_held_from_then_on(machine: Machi
     machine.as_user("alice", "rm -f project/.envrc")
     with machine.session("rw") as session:
         session.ask(write(f"{PROJECT}/.envrc"))
-        assert ".envrc has appeared, and must be read-only" in end_of(session)
+        assert ".envrc has appeared, and must be read-only" in session.await_end()
     assert tried(machine, "rw", write(f"{PROJECT}/.envrc")) == READ_ONLY
 
 
@@ -415,7 +401,7 @@ def test_where_git_is_read_only_it_cannot_be_led_elsewhere(machine: Machine) -> 
         assert session.call("workspace_probes", "redirect_git", PROJECT) == READ_ONLY
     with machine.session("rw") as session:
         session.ask(f"from {PROBES} import redirect_git; redirect_git({PROJECT!r})")
-        assert ".git/commondir has appeared" in end_of(session)
+        assert ".git/commondir has appeared" in session.await_end()
     machine.as_user("alice", "cd project; rm -rf evil .git/commondir fired; git status")
 
 
@@ -501,7 +487,7 @@ def test_a_folder_that_goes_away_and_comes_back(machine: Machine) -> None:
     with machine.session("goes") as session:
         assert session.evaluate(which) == "2\n"
         machine.as_user("alice", "rm -r goes")
-        assert "goes was moved, replaced or unmounted" in end_of(session)
+        assert "goes was moved, replaced or unmounted" in session.await_end()
     machine.announce("mcpwrap@goes|goes cannot start")
     machine.as_user("alice", "mcpwrap-connect goes </dev/null", status=70)
     machine.as_user("alice", "mv old goes")
@@ -514,7 +500,7 @@ def test_no_session_without_its_mounts(machine: Machine) -> None:
         session.evaluate("result = 1")
         pid = machine.show("mcpwrap@ro.service", "MainPID")["MainPID"]
         machine.as_root(f"nsenter -t {pid} -m umount -l {PROJECT}")
-        assert "project was moved, replaced or unmounted" in end_of(session)
+        assert "project was moved, replaced or unmounted" in session.await_end()
     assert tried(machine, "ro", f"result = open('{PROJECT}/readme.txt').read()")
 
 

@@ -67,12 +67,13 @@ inherits_any = ["PROJECT"]
 """
 
 
-def a_server(name: str, settings: str) -> str:
-    """Return a probe under this name, with these settings."""
+def a_server(name: str, settings: str, *, args: str = "", top: str = "") -> str:
+    """Return a probe under this name, with these settings, further `args`, and lines beside."""
     return f"""
 [mcp_servers.{name}]
 command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
+args = ["/opt/probe.py"{args}]
+{top}
 [mcp_servers.{name}.mcpwrap]
 {settings}
 """

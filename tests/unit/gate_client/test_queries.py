@@ -1,7 +1,6 @@
 """Queries to the gate: refusals."""
 
 import socket
-import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import queries
+from tests.unit.gate_client.scripted_gate import gate_that
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,11 @@ from mcpwrap.gate_client import queries
 def test_a_refusal_keeps_the_name_of_its_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, first: str, fix: str
 ) -> None:
-    path = str(tmp_path / "gate")
-    monkeypatch.setattr(queries, "_GATE", path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(path)
-        listening.listen()
+    def refuse(gate: socket.socket) -> None:
+        gate.recv(99)
+        gate.send(session_socket.encode(session_socket.SessionRefused(77, why)))
 
-        def refuse() -> None:
-            with listening.accept()[0] as gate:
-                gate.recv(99)
-                gate.send(session_socket.encode(session_socket.SessionRefused(77, why)))
-
-        thread = threading.Thread(target=refuse)
-        thread.start()
-        with pytest.raises(McpwrapError) as refused:
-            queries.stats_text()
-        thread.join()
+    with gate_that(refuse, tmp_path, monkeypatch), pytest.raises(McpwrapError) as refused:
+        queries.stats_text()
     assert refused.value.lines()[0] == first
     assert refused.value.fix.startswith(fix)

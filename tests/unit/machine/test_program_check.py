@@ -202,7 +202,7 @@ def test_what_is_not_looked_at_is_refused() -> None:
 def test_no_code_is_taken_from_a_project(
     tmp_path: Path, command: str, args: tuple[str, ...], part: str
 ) -> None:
-    """Its agent, and whoever wrote the repository, would decide what the server runs."""
+    """Its agent, and the repository's authors, would decide what the server runs."""
     tmp_path.chmod(0o777)
     projects = (Workspace(str(tmp_path), is_writable=False),)
     server = Server(name="a", runs=Local(command=command, args=args), projects=projects)

@@ -1,7 +1,6 @@
 """Statistics of the monitor: sums of its children's counters, for root and two groups only."""
 
 import socket
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from mcpwrap.gate_client import queries
 from mcpwrap.linux import accounts
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
+from tests.unit.gate_client.scripted_gate import gate_that
 
 ROOT = Peer(1, 0, frozenset({0}))
 GIDS = {"adm": 4, "mcpwrap": 990}
@@ -30,23 +30,13 @@ def child(server: str, *decisions: str) -> Child:
 
 def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stats:
     """Return the statistics that a process of the gate sends to root."""
-    path = str(folder / "gate.sock")
-    monkeypatch.setattr(queries, "_GATE", path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(path)
-        listening.listen()
 
-        def answer() -> None:
-            with listening.accept()[0] as asker:
-                asker.recv(99)
-                statistics.tell(ROOT, asker)
+    def answer(asker: socket.socket) -> None:
+        asker.recv(99)
+        statistics.tell(ROOT, asker)
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        try:
-            return queries.stats_text()
-        finally:
-            thread.join()
+    with gate_that(answer, folder, monkeypatch):
+        return queries.stats_text()
 
 
 def summed(stats: Stats) -> list[tuple[str, int, int]]:

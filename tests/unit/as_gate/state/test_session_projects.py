@@ -1,7 +1,6 @@
 """Projects of open sessions: an account gets those of its own sessions, root and adm all."""
 
 import socket
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from mcpwrap.gate_client import queries
 from mcpwrap.linux import accounts
 from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
+from tests.unit.gate_client.scripted_gate import gate_that
 
 ALICE, BOB, ADM = 1000, 1001, 4
 OF_ALICE = SeenProject("00000000000000aa", ALICE, "/home/alice/src/a")
@@ -61,28 +61,18 @@ def test_an_account_sees_its_own(
 
 def reply(folder: Path, monkeypatch: pytest.MonkeyPatch, packets: list[bytes] | int) -> object:
     """Return what the client reads: of these packets, or of so many sessions with long paths."""
-    path = str(folder / "gate.sock")
-    monkeypatch.setattr(queries, "_GATE", path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(path)
-        listening.listen()
 
-        def answer() -> None:
-            with listening.accept()[0] as asker:
-                assert asker.recv(99) == b"mcpwrap 1\0?sessions"
-                if isinstance(packets, int):
-                    one = child(SeenProject("00000000000000aa", ALICE, "/" + "😀" * 1000))
-                    session_projects.tell(Peer(1, 0, frozenset()), [one] * packets, asker)
-                else:
-                    for packet in packets:
-                        asker.send(packet)
+    def answer(asker: socket.socket) -> None:
+        assert asker.recv(99) == b"mcpwrap 1\0?sessions"
+        if isinstance(packets, int):
+            one = child(SeenProject("00000000000000aa", ALICE, "/" + "😀" * 1000))
+            session_projects.tell(Peer(1, 0, frozenset()), [one] * packets, asker)
+            return
+        for packet in packets:
+            asker.send(packet)
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        try:
-            return queries.seen_projects()
-        finally:
-            thread.join()
+    with gate_that(answer, folder, monkeypatch):
+        return queries.seen_projects()
 
 
 def test_long_paths_of_many_sessions_are_sent_in_pieces(
