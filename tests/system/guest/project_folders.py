@@ -146,3 +146,15 @@ def attempts_on(sibling: str) -> dict[str, str]:
         except OSError as error:
             found[name] = f"OSError {error.errno}"
     return found
+
+
+def read_through(pids: Sequence[int], paths: Sequence[str]) -> list[list[str]]:
+    """Return, for each process, which of these paths in its folder of /proc can be read."""
+    return [[path for path in paths if _is_read(f"/proc/{pid}/{path}")] for pid in pids]
+
+
+def _is_read(path: str) -> bool:
+    try:
+        return bool(Path(path).read_text())
+    except OSError:
+        return False

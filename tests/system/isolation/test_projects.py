@@ -186,6 +186,17 @@ def test_nothing_of_a_sibling_is_reached_by_its_path(machine: Machine) -> None:
     machine.as_user("alice", "cd src/a; mv file.x file; git checkout -q file")
 
 
+def test_nothing_of_a_sibling_is_reached_through_another_process(machine: Machine) -> None:
+    """Not through its session, nor through the supervisor, which sees the whole list."""
+    paths = (f"root{SRC}/a/file", f"root{SRC}/b/file", "cwd/file")
+    with opened(machine, "rw", f"{SRC}/a") as one, opened(machine, "rw", f"{SRC}/b") as other:
+        pids = [session.evaluate("import os; result = os.getpid()") for session in (one, other)]
+        supervisor = int(machine.show("mcpwrap@rw.service", "MainPID")["MainPID"])
+        assert machine.look(f"cat /proc/{supervisor}/root{SRC}/b/file") == "in b\n"
+        found = one.call("project_folders", "read_through", [*pids, supervisor], paths)
+    assert found == [[f"root{SRC}/a/file", "cwd/file"], [], []]  # its own process is the twin
+
+
 def test_where_the_list_is_not_covered_a_sibling_is_reached(machine: Machine) -> None:
     cover = "        mount_api.attach_empty_folder(listed.path)\n"
     uncovered = "        if listed.path == '':\n    " + cover
@@ -473,7 +484,23 @@ def test_an_agents_url_has_the_project_that_root_named_or_none(machine: Machine)
 
 
 # ------------------------------------------------------------------------------ many sessions
+# All by which processes of the server keep a mount namespace: in it, or by an open mount table.
+KEPT = """
+for pid in $(pgrep -u mcpw-rw); do
+  find /proc/$pid/ns/mnt /proc/$pid/fd -type l -printf '%l\\n' 2>/dev/null
+done | grep -E '^mnt:|/mountinfo' | sort -u | wc -l
+"""
+IDLE = 3  # the supervisor's, its table, and that of the process that waits for the next session
+
+
 def test_sessions_in_two_projects_at_once_never_see_the_others(machine: Machine) -> None:
+    """While they last each has a mount namespace and a table, and afterwards none is left."""
+
+    def await_kept(count: int) -> None:
+        pace.until(lambda: int(machine.look(KEPT)) == count)
+
+    with opened(machine, "rw", SRC) as session:  # so that the mounts of its wrapper are there
+        session.evaluate("result = 1")
     before = machine.read("/proc/1/mountinfo")
     with opened(machine, "rw", f"{SRC}/a") as one, opened(machine, "rw", f"{SRC}/b") as other:
         listing = f"import os; result = os.listdir('{SRC}')"
@@ -482,10 +509,9 @@ def test_sessions_in_two_projects_at_once_never_see_the_others(machine: Machine)
             == []
         )
         assert (one.evaluate(listing), other.evaluate(listing)) == (["a"], ["b"])
+        await_kept(IDLE + 2 * 2)
+    await_kept(IDLE)
     assert machine.read("/proc/1/mountinfo") == before
-    namespaces = "ls -l /proc/[0-9]*/ns/mnt 2>/dev/null | grep -o 'mnt:.*' | sort -u | wc -l"
-    machine.as_root("systemctl stop 'mcpwrap@*.service'")
-    assert machine.look(namespaces)
 
 
 # ------------------------------------------------------------------------------ policy
