@@ -22,11 +22,8 @@ class Mount(NamedTuple):
 
 
 def parsed(text: str) -> Iterator[Mount]:
-    """Yield the mounts in the order in which they were made."""
-    for line in filter(None, text.split("\n")):  # the kernel escapes no other end of a line
-        fields = line.split(" ")
-        filesystem = fields[fields.index("-") + 1]
-        yield Mount(int(fields[0]), _plain(fields[4]), _plain(fields[3]), filesystem)
+    """Return the mounts in the order in which they were made."""
+    return map(_mount, filter(None, text.split("\n")))  # the kernel escapes no other end of a line
 
 
 def at_or_below(paths: Collection[str], fd: int | None = None) -> dict[str, Mount]:
@@ -34,11 +31,10 @@ def at_or_below(paths: Collection[str], fd: int | None = None) -> dict[str, Moun
 
     `fd` is the mount table that another process has opened, of its own mount namespace.
     """
-    return {
-        mount.path: mount
-        for mount in parsed(_text() if fd is None else _text_of(fd))
-        if any(mount.path == path or mount.path.startswith(f"{path}/") for path in paths)
-    }
+    lines = (_text() if fd is None else _text_of(fd)).split("\n")
+    below = tuple(f"{path}/" for path in paths)
+    concerned = (line for line in lines if line and f"{_path_in(line)}/".startswith(below))
+    return {mount.path: mount for mount in map(_mount, concerned)}
 
 
 def filesystem_of(fd: int) -> str:
@@ -64,6 +60,16 @@ def devices_of_accounts() -> dict[int, int]:
     }
 
 
+def _mount(line: str) -> Mount:
+    fields = line.split(" ")
+    filesystem = fields[fields.index("-") + 1]
+    return Mount(int(fields[0]), _plain(fields[4]), _plain(fields[3]), filesystem)
+
+
+def _path_in(line: str) -> str:
+    return _plain(line.split(" ", 5)[4])
+
+
 def _text() -> str:
     return Path(PATH).read_bytes().decode(errors="surrogateescape")
 
@@ -78,4 +84,4 @@ def _text_of(fd: int) -> str:
 
 def _plain(field: str) -> str:
     """Return a path without its octal escapes, which stand for bytes below 0x80."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), field)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), field) if "\\" in field else field
