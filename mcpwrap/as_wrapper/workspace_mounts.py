@@ -147,7 +147,8 @@ class WorkspaceMounts:
             ValueError: the project was moved meanwhile.
         """
         changes_fd, names_fd = fds
-        to_be_held = [layer.path for layer in held_in_project(of_project(self.workspaces, project))]
+        own = of_project(self.workspaces, project)
+        to_be_held = [layer.path for layer in held_in_project(own, layers(own))]
         names = CreatedNames(names_fd, folder_by_watch)
         try:
             return MountWatch([project.path], to_be_held, changes_fd, names)

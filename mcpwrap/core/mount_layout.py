@@ -4,7 +4,7 @@ Names that an agent's own tools run code from are held: they are read-only, and 
 folder that leads to one is pinned, because a server that renames it could put another in its place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -146,16 +146,18 @@ def is_writable_at(workspaces: Workspaces, project: str) -> bool:
     return max(around, key=_parts).is_writable
 
 
-def held_in_project(workspaces: Workspaces) -> list[WorkspaceMount]:
-    """Return the names to pin and to hold of what `of_project` returned.
+def held_in_project(
+    workspaces: Workspaces, among: Iterable[WorkspaceMount]
+) -> list[WorkspaceMount]:
+    """Return those of the mounts that pin or hold a name of what `of_project` returned.
 
     Those in a workspace inside the project are held in the wrapper's namespace already.
     """
     _, *inside = workspaces.folders
     return [
         layer
-        for layer in layers(workspaces)
-        if layer.kind in {MountKind.PIN, MountKind.HOLD}
+        for layer in among
+        if (layer.kind is MountKind.PIN or layer.kind is MountKind.HOLD)
         and not any(is_below(layer.path, folder.path) for folder in inside)
     ]
 

@@ -66,7 +66,7 @@ def show(name: str, pid: int) -> int:
             folder.path: idmapped_folder.open_idmapped(folder, workspaces, uid)
             for folder in (*workspaces.folders, *workspaces.projects)
         }
-        links = held_names.links_of(workspaces)
+        links = held_names.links_of(layers(workspaces))
     except McpwrapError as error:
         refused = _reason(error)
     mount_api.enter_view(view_fd)
@@ -114,7 +114,7 @@ def _attached(
     except OSError as error:
         return f"{path} cannot be mounted: {error.strerror} [E-WORKSPACE-MOUNT]"
     try:
-        held_names.expect_no_other_path(workspaces, links)
+        held_names.expect_no_other_path(workspaces, wanted, links)
     except McpwrapError as error:
         return _reason(error)
     return ""

@@ -19,6 +19,7 @@ from mcpwrap.core.mount_layout import (
     WorkspaceMount,
     held_in_project,
     is_below,
+    layers,
     leads_to_workspace,
     of_project,
 )
@@ -116,7 +117,12 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
         NoProjectError: names in it that are held once they exist would not be noticed.
     """
     own = of_project(workspaces, Folder(project.path, project.is_writable))
-    links = held_names.links_of(own)  # while siblings, to which links may lead, can be seen
+    markers = MARKERS if project.is_writable else ()  # without one, the next project is wider
+    pins = [WorkspaceMount(f"{project.path}/{marker}", MountKind.PIN) for marker in markers]
+    names = [each for each in layers(own) if each.kind in (MountKind.PIN, MountKind.HOLD)]
+    found = held_names.existing((*names, *pins), project.path, fd)
+    there = list(dict.fromkeys(found))  # with `protect`, the markers are pinned already
+    links = held_names.links_of(there)  # while siblings, to which links may lead, can be seen
     for path, link in links.link_by_end.items():
         if leads_to_workspace(workspaces, path):
             why = f"{visible(link)} leads to a workspace, in which it cannot be held"
@@ -125,21 +131,19 @@ def _shown(project: Project, fd: int, workspaces: Workspaces) -> ShownProject:
     for other in _trees(workspaces, project.path):
         other.attach()
     tree.attach()
-    held = held_in_project(own)
-    markers = MARKERS if project.is_writable else ()  # without one, the next project is wider
-    pins = [WorkspaceMount(f"{project.path}/{marker}", MountKind.PIN) for marker in markers]
-    for layer in dict.fromkeys((*held, *pins)):
+    for layer in held_in_project(own, there):
         held_names.hold(layer)
-    held_names.expect_no_other_path(own, links)
+    held_names.expect_no_other_path(own, there, links)
+    held = held_in_project(own, layers(own))
     parents = {layer.path.rpartition("/")[0] for layer in held}
     try:
-        names = CreatedNames.watched(parents)
+        created = CreatedNames.watched(parents)
     except OSError as error:  # the server could make names there that are not noticed
         why = f"new names in {error.filename or project.path} cannot be watched: {error.strerror}"
         raise NoProjectError(why) from error
     changes_fd = os.open(mountinfo.PATH, os.O_RDONLY | os.O_CLOEXEC)
-    report = ViewReport(project=project, folder_by_watch=dict(names.folder_by_watch))
-    return ShownProject(report, (changes_fd, names.fileno()))
+    report = ViewReport(project=project, folder_by_watch=dict(created.folder_by_watch))
+    return ShownProject(report, (changes_fd, created.fileno()))
 
 
 def _trees(workspaces: Workspaces, project: str) -> Iterator[_Tree]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from mcpwrap.core.mount_layout import MountKind, WorkspaceMount, is_below, layers, linked
+from mcpwrap.core.mount_layout import MountKind, WorkspaceMount, is_below, linked
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.errors import McpwrapError
@@ -36,14 +36,32 @@ class HeldLinks:
     link_by_end: dict[str, str]  # the paths that each leads to and through
 
 
-def links_of(workspaces: Workspaces) -> HeldLinks:
-    """Return the held links, resolved as the agent's programs resolve them.
+def existing(wanted: Iterable[WorkspaceMount], folder: str, folder_fd: int) -> list[WorkspaceMount]:
+    """Return those of the mounts in a folder whose names exist in it: most do not.
+
+    A watch notices a name that appears later (as_wrapper/workspace_mounts.py).
+
+    Raises:
+        OSError: the kernel does not say.
+    """
+    found, below = [], len(folder) + 1
+    for layer in wanted:
+        try:
+            os.lstat(layer.path[below:], dir_fd=folder_fd)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found.append(layer)
+    return found
+
+
+def links_of(wanted: Iterable[WorkspaceMount]) -> HeldLinks:
+    """Return the links among the held names, resolved as the agent's programs resolve them.
 
     Raises:
         McpwrapError: there are too many, or one cannot be resolved.
     """
     found, steps = HeldLinks({}, {}), iter(range(_MAX_STEPS))
-    for link, info in _notable(workspaces).items():
+    for link, info in _notable(wanted).items():
         if stat.S_ISLNK(info.st_mode):
             try:
                 passed = _resolve(link, found.text_by_path, steps)
@@ -59,9 +77,9 @@ def links_of(workspaces: Workspaces) -> HeldLinks:
     return found
 
 
-def _notable(workspaces: Workspaces) -> dict[str, os.stat_result]:
+def _notable(wanted: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]:
     """Return the held links, and held files with several names, down to two folder levels."""
-    held = [layer.path for layer in layers(workspaces) if layer.kind is MountKind.HOLD]
+    held = [layer.path for layer in wanted if layer.kind is MountKind.HOLD]
     found = {}
     for number, (path, info) in enumerate(chain.from_iterable(map(_with_entries, held))):
         if stat.S_ISLNK(info.st_mode) or (stat.S_ISREG(info.st_mode) and info.st_nlink > 1):
@@ -153,9 +171,11 @@ def hold(layer: WorkspaceMount) -> os.stat_result | None:
     return info
 
 
-def expect_no_other_path(workspaces: Workspaces, links: HeldLinks) -> None:
+def expect_no_other_path(
+    workspaces: Workspaces, wanted: Iterable[WorkspaceMount], links: HeldLinks
+) -> None:
     """Hold what held links lead to; raise McpwrapError if a held file is writable nevertheless."""
-    made = set(layers(workspaces))
+    made = set(wanted)
     held: dict[str, os.stat_result] = {}
     for path, link in links.link_by_end.items():
         try:
@@ -171,7 +191,7 @@ def expect_no_other_path(workspaces: Workspaces, links: HeldLinks) -> None:
                 fix=_NO_LINK,
                 code="E-WORKSPACE-HELD-LINK",
             ) from error
-    held |= _notable(workspaces)
+    held |= _notable(wanted)
     _expect_same_links(workspaces, held, links)
     names = Counter((info.st_dev, info.st_ino) for info in held.values())
     for path, info in held.items():

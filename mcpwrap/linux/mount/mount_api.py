@@ -63,7 +63,6 @@ def _opened(path: str, flags: int) -> int:
 
 def _opened_in_steps(path: str, flags: int) -> int:
     """Open each folder of the path by its name in the one before, which follows no link."""
-    os.lstat(path)  # most of these paths do not exist, and this is quicker
     *folders, last = path.split("/")[1:]
     fd = os.open("/", os.O_PATH | os.O_DIRECTORY)
     for name in (*folders, last):

@@ -575,7 +575,7 @@ MUTANTS = [  # the module, the line, its replacement, and what a server then rea
         f"open('{PROJECT}/src/by-ro', 'w')",
     ),
     (
-        "as_root/workspaces/mount",
+        "linux/mount/held_names",
         "Attribute.READ_ONLY if is_held else Attribute(0)",
         "Attribute(0)",
         "rw",
@@ -616,7 +616,7 @@ def test_the_look_at_links_and_second_names_is_what_refuses(machine: Machine) ->
         "ln readme.txt .npmrc",
     )
     ways = ["docs/rules", "readme.txt"]
-    look = "        _expect_no_other_path(workspaces, links)\n"
+    look = "        held_names.expect_no_other_path(workspaces, wanted, links)\n"
     with (
         machine.patched("as_root/workspaces/mount", look, "        pass\n"),
         machine.session("rw") as session,

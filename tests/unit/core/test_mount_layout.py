@@ -183,10 +183,11 @@ def test_a_session_holds_the_names_of_its_project() -> None:
     given = replace(given, protect=True)
     own = of_project(given, Folder("/a/src/x", is_writable=True))
     assert own.folders == (Folder("/a/src/x", is_writable=True), given.folders[0])
-    held = held_in_project(own)
+    held = held_in_project(own, layers(own))
     assert [layer.path for layer in held if layer.kind is HOLD] == [f"/a/src/x/{n}" for n in HELD]
     assert WorkspaceMount("/a/src/x/sub", PIN) in held  # which leads to a workspace in it
-    assert held_in_project(of_project(given, Folder("/a/ro/y", is_writable=False))) == []
+    read_only = of_project(given, Folder("/a/ro/y", is_writable=False))
+    assert held_in_project(read_only, layers(read_only)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Resolution of held symbolic links, before anything is mounted."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mcpwrap.core.mount_layout import MountKind, WorkspaceMount, layers
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.mount import held_names
@@ -26,7 +28,8 @@ def found(top: Path, *makes: Make) -> dict[str, str]:
     for make in makes:
         make(top)
     folder = Folder(str(top), is_writable=True)
-    links = held_names.links_of(Workspaces(folders=(folder,), protect=True, uids=(), gids=()))
+    given = Workspaces(folders=(folder,), protect=True, uids=(), gids=())
+    links = held_names.links_of(layers(given))
     ends = {
         end.replace(f"{top}/", ""): one.replace(f"{top}/", "")
         for end, one in links.link_by_end.items()
@@ -88,3 +91,29 @@ def test_long_ways_of_many_links_are_refused(tmp_path: Path) -> None:
     links = [link(f".github/{number}", f"{long}/end") for number in range(30)]
     with pytest.raises(McpwrapError, match="one of too many links with long paths"):
         found(tmp_path, lambda top: (top / ".github/x").mkdir(parents=True), *links)
+
+
+def test_names_that_exist_are_those_of_the_open_folder(tmp_path: Path) -> None:
+    """Also when another folder has its path meanwhile."""
+    for name in (".git/config", "a/file", "CLAUDE.md"):
+        (tmp_path / "top" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "top" / name).touch()
+    (tmp_path / "top/.envrc").symlink_to("nowhere")
+    fd = os.open(tmp_path / "top", os.O_PATH)
+    (tmp_path / "top").rename(tmp_path / "moved")
+    (tmp_path / "top").mkdir()
+    top = str(tmp_path / "top")
+    given = (".git", ".git/config", ".git/hooks", "CLAUDE.md/x", ".envrc", "AGENTS.md")
+    wanted = [WorkspaceMount(f"{top}/{name}", MountKind.HOLD) for name in given]
+    found = [layer.path.removeprefix(f"{top}/") for layer in held_names.existing(wanted, top, fd)]
+    os.close(fd)
+    assert found == [".git", ".git/config", ".envrc"]
+
+
+def test_a_name_of_which_the_kernel_does_not_tell_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".envrc").symlink_to(".envrc")
+    fd = os.open(tmp_path, os.O_PATH)
+    wanted = [WorkspaceMount(f"{tmp_path}/.envrc/x", MountKind.HOLD)]
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        held_names.existing(wanted, str(tmp_path), fd)
+    os.close(fd)
