@@ -103,7 +103,11 @@ def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Inte
     assert machine.as_root(asks).out.startswith('"!76 only the listener')
     check = ' or peer_credentials.service_of(who.pid) != (unit, "")'
     unit = ("as_gate/agent_identity", check, "")
-    guests = ("as_gate/agent_identity", "return self.who.uid in admission.http_uids", "return True")
+    guests = (
+        "as_gate/agent_identity",
+        "return has_url and self.who.uid in admission.http_uids",
+        "return True",
+    )
     with machine.patched(*unit):
         assert machine.as_root(asks).out.startswith('"!77 ')
         with machine.patched(*guests):
