@@ -88,10 +88,14 @@ def prepare_slot(context: WrapperContext, slot_dir: Path) -> SessionSlot:
 
 
 def _sandbox(context: WrapperContext, folder: Path) -> Sandbox:
+    lists = [each.path for each in context.view.workspaces.projects] if context.view else []
     return Sandbox(
         str(folder),
         may_be_degraded=context.spec.allow_degraded,
         has_namespaces=context.spec.has_projects(),
+        # Those below an entry of the root folder are allowed with it. To name them would follow
+        # links in folders of agents.
+        covered=tuple(path for path in lists if path.count("/") == 1),
     )
 
 
@@ -303,15 +307,36 @@ def _start_in_project(
         ready.process.run(launch)
         return _SeenProject(why=why)
     asked = session_view.request(opening.folder(), context.view.owner_by_list, variables)
+    request = msgspec.json.encode(asked)
+    starting = ready.process.begin(dataclasses.replace(launch, request=request))
+    seen = _SeenProject()
     try:
-        shown = ready.process.run(dataclasses.replace(launch, request=msgspec.json.encode(asked)))
-    except spawn.NotInViewError as error:
-        raise session_view.lacking(session_view.decode_report(error.report).why) from error
-    report = session_view.decode_report(shown.report)
+        if starting.view.report:  # otherwise it has failed before, and await_start() says how
+            seen = _seen(context.view, starting.view)
+        starting.await_start()
+    except BaseException as error:
+        starting.give_up()
+        if seen.watch:
+            seen.watch.close()
+        if seen.why and project.names_project(launch.program.args):
+            raise session_view.lacking(seen.why) from error
+        raise
+    return seen
+
+
+def _seen(workspaces: WorkspaceMounts, shown: spawn.ShownView) -> _SeenProject:
+    """Watch the project, while the program starts."""
+    from mcpwrap.as_wrapper.project import session_view  # noqa: PLC0415 - as above
+
+    try:
+        report = session_view.decode_report(shown.report)
+    except ValueError:
+        fd_passing.close_all(list(shown.fds))
+        raise
     if report.project is None:
         return _SeenProject(why=report.why)
     folder = Folder(report.project.path, report.project.is_writable)
-    watch = context.view.of_session(folder, report.folder_by_watch, shown.fds)
+    watch = workspaces.of_session(folder, report.folder_by_watch, shown.fds)
     return _SeenProject(folder.path, watch=watch)
 
 

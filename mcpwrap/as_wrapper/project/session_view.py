@@ -23,6 +23,10 @@ class ViewRequest(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}  # of the agent, which may name the project
 
 
+# Made in the supervisor, from which a session's process has them.
+_REQUESTS, _REPORTS = msgspec.json.Decoder(ViewRequest), msgspec.json.Decoder(ViewReport)
+
+
 class SessionView:
     """View of the sessions of one server."""
 
@@ -40,7 +44,7 @@ class SessionView:
         Raises:
             OSError: the kernel refused.
         """
-        asked = msgspec.json.decode(request, type=ViewRequest)
+        asked = _REQUESTS.decode(request)
         shown = view.show(self._server, asked.query or asked.why, self._workspaces)
         seen = shown.report.project
         is_lacking = seen is None and project.names_project(program.args)
@@ -77,7 +81,7 @@ def request(
 
 def decode_report(text: bytes) -> ViewReport:
     """Return the report of a session's process."""
-    return msgspec.json.decode(text, type=ViewReport)
+    return _REPORTS.decode(text)
 
 
 def lacking(why: str) -> SpawnError:

@@ -8,7 +8,6 @@ Source: seccomp(2), linux/filter.h, linux/seccomp.h; the values are the kernel's
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Sequence
 
@@ -42,7 +41,7 @@ def this_machine(machines: Sequence[str]) -> str:
     Raises:
         OSError: they are not known.
     """
-    machine = platform.machine()
+    machine = os.uname().machine  # platform.machine() takes 0.2 ms the first time
     if machine not in machines:
         raise OSError(errno.ENOSYS, f"mcpwrap has no seccomp filter for {machine}")
     return machine

@@ -5,12 +5,14 @@ prepares one process ahead. The caller is single-threaded.
 """
 
 import errno
+import gc
 import os
 import signal
 import socket
 import struct
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -27,8 +29,12 @@ _HEADER = struct.Struct("III")
 _REPORT = struct.Struct("ii")
 _VIEWED = b"="  # the view's report follows, with its size; descriptors come with this byte
 _SIZE = struct.Struct("I")
-_START_S = 20.0  # of all steps up to execve(2), which take longer where files hang
+# Of all steps up to execve(2) together, which take longer where files hang. The caller's watchdog
+# waits for 30 s.
+_START_S = 20.0
+_LEAST_S = 0.001  # zero would be no wait, and another error
 _READY = b"+"  # sent just before execve(2), which closes the channel if it succeeds
+_HAS_ENDED = "the server's pre-forked process has ended [E-SESSION-SERVER-START]"
 _EXEC_FAILED = 127  # as in a shell; not used, since the report has more
 _CHANNEL_FD = 3
 _TARGETS = (0, 1, 2, 4, 5)  # of passed descriptors, in their order: the first free number is 4
@@ -99,12 +105,44 @@ class SpawnError(OSError):
     """Failure to start the server; the text gives the step and the reason."""
 
 
-class NotInViewError(SpawnError):
-    """Failure to start a program that cannot start in its view, with the view's report."""
+@dataclass(frozen=True, slots=True)
+class StartingProcess:
+    """Process that has its program, and starts it; `view` is what it sees, if that was asked."""
 
-    def __init__(self, report: bytes) -> None:
-        super().__init__("the program cannot start in its view")
-        self.report = report
+    view: ShownView
+    _launch: ProgramStart
+    _channel: socket.socket
+    _first: bytes  # that was received after the view
+    _give_up_at_s: float
+
+    def await_start(self) -> None:
+        """Wait until the program is executed.
+
+        Raises:
+            SpawnError: any step up to and including execve(2) failed, or it was not in time.
+        """
+        left = len(_READY) + _REPORT.size - len(self._first)
+        with self._channel, _bounded():
+            received = self._first + _receive(self._channel, left, self._give_up_at_s)
+        if received == _READY:
+            return
+        failure = received.removeprefix(_READY)
+        if len(failure) == _REPORT.size:
+            raise _explained(self._launch.program, *_REPORT.unpack(failure))
+        raise SpawnError(_HAS_ENDED)
+
+    def give_up(self) -> None:
+        """Close the channel, which ends the process unless it executes the program already."""
+        self._channel.close()
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        why = f"it has not started within {_START_S:.0f} s [E-SESSION-SERVER-START]"
+        raise SpawnError(why) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,47 +155,49 @@ class PreparedProcess:
     pid: int
     channel: socket.socket
 
-    def run(self, launch: ProgramStart) -> ShownView:
-        """Execute the program in it.
+    def run(self, launch: ProgramStart) -> None:
+        """Execute the program in it, which has no view.
 
         Raises:
-            NotInViewError: it cannot start in the view. The process has ended.
-            SpawnError: any step up to and including execve(2) failed. The process has ended.
+            SpawnError: any step up to and including execve(2) failed, or it was not in time.
+        """
+        self.begin(launch).await_start()
+
+    def begin(self, launch: ProgramStart) -> StartingProcess:
+        """Have it execute the program, and return once it has made its view, or cannot.
+
+        Raises:
+            SpawnError: it did neither in time, or ended within its report.
         """
         fds: list[int] = []
         try:
-            return self._run(launch, fds)
-        except BaseException as error:
+            with _bounded():
+                return self._begun(launch, fds)
+        except BaseException:
+            self.channel.close()
             fd_passing.close_all(fds)
-            if isinstance(error, TimeoutError):
-                why = f"it has not started within {_START_S:.0f} s [E-SESSION-SERVER-START]"
-                raise SpawnError(why) from error
             raise
 
-    def _run(self, launch: ProgramStart, fds: list[int]) -> ShownView:
-        """Execute it; `fds` gets the descriptors of the view."""
+    def _begun(self, launch: ProgramStart, fds: list[int]) -> StartingProcess:
+        """Send it the program; `fds` gets the descriptors of the view."""
         text = launch.program.encode()
-        report = b""
-        with self.channel:
-            self.channel.settimeout(_START_S)
-            with suppress(ConnectionError):  # it has ended, and has reported why
-                header = _HEADER.pack(len(text), len(launch.request), launch.umask)
-                fd_passing.send(self.channel, header, list(launch.fds))
-                self.channel.sendall(text + launch.request)
-            first, passed = _receive_first(self.channel)
-            fds += passed
-            if first == _VIEWED:
-                (size,) = _SIZE.unpack(_receive(self.channel, _SIZE.size).ljust(_SIZE.size, b"\0"))
-                report, first = _receive(self.channel, size), b""
-            received = first + _receive(self.channel, len(_READY) + _REPORT.size - len(first))
-        if received == _READY:
-            return ShownView(report, tuple(fds))
-        if report and not received:
-            raise NotInViewError(report)
-        failure = received.removeprefix(_READY)
-        if len(failure) == _REPORT.size:
-            raise _explained(launch.program, *_REPORT.unpack(failure))
-        raise SpawnError("the server's pre-forked process has ended [E-SESSION-SERVER-START]")
+        give_up_at_s = time.monotonic() + _START_S
+        self.channel.settimeout(_START_S)
+        with suppress(ConnectionError):  # it has ended, and has reported why
+            header = _HEADER.pack(len(text), len(launch.request), launch.umask)
+            fd_passing.send(self.channel, header, list(launch.fds))
+            self.channel.sendall(text + launch.request)
+        first, passed = _receive_first(self.channel)
+        fds += passed
+        if first != _VIEWED:
+            return StartingProcess(ShownView(), launch, self.channel, first, give_up_at_s)
+        size_bytes = _receive(self.channel, _SIZE.size, give_up_at_s)
+        (size,) = _SIZE.unpack(size_bytes.ljust(_SIZE.size, b"\0"))
+        report = _receive(self.channel, size, give_up_at_s)
+        if not report or len(report) < size:
+            raise SpawnError(_HAS_ENDED)
+        view = ShownView(report, tuple(fds))
+        return StartingProcess(view, launch, self.channel, b"", give_up_at_s)
 
 
 def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
@@ -194,7 +234,7 @@ def prepare(box: Sandbox, leaf: Leaf, view: View | None = None) -> PreparedProce
     With a view it closes the sandbox later, after it has received the program.
 
     Raises:
-        OSError: fork(2) failed. Later failures are raised by `run`.
+        OSError: fork(2) failed. Later failures are raised when a program is given.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
@@ -204,6 +244,7 @@ def prepare(box: Sandbox, leaf: Leaf, view: View | None = None) -> PreparedProce
             ours.close()
             raise
         if pid == 0:
+            gc.disable()  # it would write to pages that are shared with the caller
             _become(box, leaf, view, theirs)
     return PreparedProcess(pid, ours)
 
@@ -215,20 +256,20 @@ def _become(box: Sandbox, leaf: Leaf, view: View | None, channel: socket.socket)
         signal_fd.restore_signals()
         os.setsid()
         leaf.enter()
-        sandbox.keep_only(channel_fd, _CHANNEL_FD)
-        channel_fd = _CHANNEL_FD
+        channel_fd = sandbox.keep_only(channel_fd, _CHANNEL_FD)
         if view:
             stage = 4
             view.enter()
-        else:
-            stage = 1
-            sandbox.close(box)
+        stage = 1
+        prepared = sandbox.prepare(box)
+        if not view:
+            prepared.close()
         program, request = _await_program(socket.socket(fileno=channel_fd))
         if view:
             stage = 4
             program = _in_view(view, program, request)
             stage = 1
-            sandbox.close(box)
+            prepared.close()
         stage = 2
         os.chdir(program.cwd)
         stage = 3
@@ -281,14 +322,18 @@ def _await_program(channel: socket.socket) -> tuple[Program, bytes]:
     return _decode(text[:size]), text[size:]
 
 
-def _receive(channel: socket.socket, size: int) -> bytes:
+def _receive(channel: socket.socket, size: int, give_up_at_s: float | None = None) -> bytes:
     """Return so many bytes, or fewer if the other side closes first.
 
     One recv(2) is not enough: a signal with a handler ends it early, MSG_WAITALL too.
     """
     received = b""
     with suppress(ConnectionError):
-        while part := channel.recv(size - len(received)):
+        while len(received) < size:
+            if give_up_at_s is not None:
+                channel.settimeout(max(_LEAST_S, give_up_at_s - time.monotonic()))
+            if not (part := channel.recv(size - len(received))):
+                break
             received += part
     return received
 

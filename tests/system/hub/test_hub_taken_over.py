@@ -62,7 +62,7 @@ ANY_AGENT: Patch = (
     "                return True\n",
 )
 ANY_SOCKET: Patch = (
-    "session/launch/sandbox", "    wrapped_server.refuse_sockets()\n", "    pass\n"
+    "session/launch/sandbox", "        wrapped_server.refuse_sockets()\n", "        pass\n"
 )  # fmt: skip
 STARTED = "S"
 # The monitor does not tell a wrong process whether there is such a session.

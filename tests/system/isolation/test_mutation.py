@@ -220,12 +220,12 @@ def test_a_directive_of_the_gate_is_what_parts_it(
 
 WITHOUT_WRAPPERS_OWN = [
     (
-        "    wrapped_server.refuse_sockets()\n",
+        "        wrapped_server.refuse_sockets()\n",
         "import socket; socket.socket(socket.AF_UNIX)",
         "OSError 97",
     ),
     (
-        "        landlock.shut(_SHUT, frozenset({sandbox.own_folder}))\n",
+        "            landlock.restrict(self.ruleset_fd)\n",
         "import os; os.listdir('/run/credentials')",
         "OSError 13",
     ),

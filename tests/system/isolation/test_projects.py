@@ -428,6 +428,29 @@ def test_a_workspace_deep_in_a_project_is_there_with_it(machine: Machine) -> Non
     machine.as_user("alice", "rm -r src/b/.vscode")
 
 
+def test_a_list_at_the_top_of_the_machine_is_as_any_other(machine: Machine) -> None:
+    """It is an entry of the root folder, each of which has a rule of Landlock."""
+    make = "mkdir /all; mount -t tmpfs none /all; mkdir -p /all/a /all/b/p; echo in a > /all/a/x"
+    machine.as_root(f"{make}; chown -R alice: /all")
+    inside = probe("inside", 'projects = ["/all/b:rw"]')
+    machine.configure(STANDING + probe("top", 'projects = ["/all:rw"]') + inside)
+    machine.apply()
+    with opened(machine, "top", "/all/a") as session:
+        assert session.evaluate("result = open('x').read()") == "in a\n"
+        assert session.evaluate("result = open('/all/a/made', 'w').write('x')") == 1
+        assert session.evaluate("import os; result = os.listdir('/all')") == ["a"]
+    # A list that is elsewhere now, of which the kernel reports no event.
+    with opened(machine, "inside", "/all/b/p") as session:
+        assert session.evaluate("result = open('made', 'w').write('x')") == 1
+    machine.as_user("alice", "cd /all; mv b old; mkdir -p b/p")
+    with opened(machine, "inside", "/all/b/p") as session:
+        assert session.evaluate("result = open('/all/old/p/made', 'w')") == READ_ONLY
+        assert session.evaluate("result = open('made', 'w').write('x')") == 1
+    machine.configure(STANDING)
+    machine.apply()
+    machine.as_root("umount /all; rmdir /all")
+
+
 def test_what_makes_a_folder_a_project_stays_without_protection(machine: Machine) -> None:
     """Without `.git` the next session in it would see the project around it."""
     with opened(machine, "free", f"{SRC}/b") as session:
@@ -463,6 +486,27 @@ def test_an_agent_that_leaves_during_the_start_leaves_nothing(machine: Machine) 
     assert len(machine.as_root(f"ls /proc/{supervisor}/fd").out.split()) < 40
 
 
+@only_in_test_all("another way to leave nothing than the story before")
+def test_starts_that_fail_in_a_project_leave_nothing(machine: Machine) -> None:
+    """The program's interpreter is gone: that shows once the project is watched."""
+    machine.as_root("mkdir /opt/x; cp /bin/sh /opt/x; echo '#!/opt/x/sh' >/opt/x/run")
+    machine.as_root("chmod 755 /opt/x/run")
+    settings = f'[mcp_servers.x.mcpwrap]\nagents = ["alice"]\nprojects = ["{SRC}:rw"]\n'
+    machine.configure(f'{STANDING}[mcp_servers.x]\ncommand = "/opt/x/run"\n{settings}')
+    machine.apply()
+    machine.as_root("rm /opt/x/sh")
+    start = "mcpwrap-connect x </dev/null 2>&1 >/dev/null"
+    times = f"for _ in $(seq 140); do {start}; done"
+    told = machine.as_user("alice", f"cd src/a; {times} | sort -u").out
+    assert "cannot start /opt/x/run: its interpreter /opt/x/sh does not exist" in told
+    assert len(told.splitlines()) == 1
+    supervisor = machine.show("mcpwrap@x.service", "MainPID")["MainPID"]
+    assert len(machine.as_root(f"ls /proc/{supervisor}/fd").out.split()) < 40
+    machine.configure(STANDING)
+    machine.apply()
+    machine.as_root("rm -r /opt/x")
+
+
 # ------------------------------------------------------------------------------ other ways in
 def test_a_hub_passes_the_project_on_to_its_member(machine: Machine) -> None:
     for folder, expected in ((f"{SRC}/a", "[DIR] a"), (f"{SRC}/b", "[DIR] b"), (HOME, "")):
@@ -481,6 +525,7 @@ def test_an_agents_url_has_the_project_that_root_named_or_none(machine: Machine)
         arguments = {"path": SRC}
         called = {"url": url_by_name[name], "tool": "list_directory", "arguments": arguments}
         assert machine.agent("call_tool", **called) == expected
+    machine.as_root("systemctl stop mcpwrap@files.service")  # its listeners keep their sessions
 
 
 # ------------------------------------------------------------------------------ many sessions

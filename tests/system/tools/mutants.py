@@ -367,15 +367,15 @@ MUTANTS = (
     Mutant(
         "projects: names from which programs run code are held",
         "mcpwrap/as_wrapper/project/view.py",
-        "    held = held_in_project(own)\n",
-        "    held = []\n",
+        "    for layer in held_in_project(own, there):\n",
+        "    for layer in ():\n",
         "isolation",
     ),
     Mutant(
         "projects: the server makes no namespace",
         "mcpwrap/session/launch/sandbox.py",
-        "        no_namespaces.refuse_namespaces()\n",
-        "        pass\n",
+        "            no_namespaces.refuse_namespaces()\n",
+        "            pass\n",
         "isolation",
     ),
     Mutant(

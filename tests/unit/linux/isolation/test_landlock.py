@@ -53,7 +53,8 @@ def test_what_is_shut_and_what_stays_open(tmp_path: Path, file: str, is_open: bo
 
     def check() -> bool:
         assert may(tmp_path / file)
-        landlock.shut(frozenset({f"{tmp_path}/shut"}), frozenset({f"{tmp_path}/shut/own"}))
+        shut, opened = frozenset({f"{tmp_path}/shut"}), frozenset({f"{tmp_path}/shut/own"})
+        landlock.restrict(landlock.ruleset_without(shut, opened))
         return may(tmp_path / file)
 
     assert in_child(check) == is_open
@@ -61,7 +62,8 @@ def test_what_is_shut_and_what_stays_open(tmp_path: Path, file: str, is_open: bo
 
 def test_paths_that_do_not_exist_are_no_error(tmp_path: Path) -> None:
     def check() -> bool:
-        landlock.shut(frozenset({f"{tmp_path}/no/such"}), frozenset({f"{tmp_path}/nor/this"}))
+        shut, opened = frozenset({f"{tmp_path}/no/such"}), frozenset({f"{tmp_path}/nor/this"})
+        landlock.restrict(landlock.ruleset_without(shut, opened))
         return may(Path("/etc/passwd"))
 
     assert in_child(check)
@@ -72,7 +74,7 @@ def test_the_parent_gets_no_signal_of_a_shut_child() -> None:
         pytest.skip("signals are shut since Linux 6.12")
 
     def check() -> bool:
-        landlock.shut(frozenset(), frozenset())
+        landlock.restrict(landlock.ruleset_without(frozenset(), frozenset()))
         try:
             os.kill(os.getppid(), 0)
         except PermissionError:
