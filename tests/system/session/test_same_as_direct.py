@@ -55,6 +55,8 @@ DIRECT: dict[str, dict[str, Any]] = {
     "git": {"command": ["/opt/mcp/pypi/bin/mcp-server-git"]},
 }
 WRAPPED = {name: {"command": ["mcpwrap-connect", name]} for name in DIRECT}
+# The default policy would ask before a table is dropped.
+NONE = "version: 1\ndefault_policy: disabled\n"
 # Everything is requested, and allowed: the rules are matched against every message.
 POLICY = """
 version: 1
@@ -129,14 +131,15 @@ def direct(stage: Machine) -> dict[str, Any]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param("", id="no policy", marks=only_in_test_all("a policy makes the gate do more")),
+        pytest.param(
+            NONE, id="no policy", marks=only_in_test_all("a policy makes the gate do more")
+        ),
         pytest.param(POLICY, id="a policy"),
     ],
 )
 def wrapped(stage: Machine, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the answers through the gate, without a policy and with one that asks and allows."""
-    if request.param:
-        take(stage, request.param)
+    """Return the answers through the gate, without a rule and with some that ask and allow."""
+    take(stage, request.param)
     return set_out(stage, WRAPPED)
 
 
