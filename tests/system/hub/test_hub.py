@@ -158,7 +158,7 @@ def test_an_agent_gets_the_members_that_it_may_use_itself(machine: Machine) -> N
 def test_the_status_tool_says_which_member_is_missing_and_why(machine: Machine) -> None:
     machine.announce("mcpwrap@dead|mcpwrap-gate")
     with opened(machine, PARTLY) as session:
-        assert "alpha__echo" in tools_of(session)  # within the time for a first list
+        machines.await_tools(session, "alpha__echo")
         pace.until(lambda: "dead" in status_of(session))
         said = status_of(session)
         assert "cannot open its database" in said

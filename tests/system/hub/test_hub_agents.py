@@ -92,6 +92,9 @@ CHANGES: list[list[tuple[str, Any]]] = [
 def test_an_agent_is_as_its_profile_has_it(machine: Machine, agent: str) -> None:
     """Its name, and whether a tool that is added in its session gets to its model."""
     machines.forget(machine, "fickle")
+    with opened(machine, CHANGING) as session:  # so that the agent's first list is whole
+        machines.await_tools(session, "fickle__echo")
+        machines.await_definitions(machine, "alice", "fickle")
     found = used(machine, agent, CHANGING, *CHANGES)
     assert found["results"] == len(CHANGES)
     [client] = re.findall(r'"client": ?"([^"]+)"', found["last"])

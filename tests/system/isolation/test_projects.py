@@ -513,7 +513,7 @@ def test_a_hub_passes_the_project_on_to_its_member(machine: Machine) -> None:
     for folder, expected in ((f"{SRC}/a", "[DIR] a"), (f"{SRC}/b", "[DIR] b"), (HOME, "")):
         with opened(machine, "tools", folder) as session:
             session.initialize()
-            assert "files__list_directory" in machines.tools_of(session)
+            machines.await_tools(session, "files__list_directory")
             answer = machines.call(session, "files__list_directory", path=SRC)
             assert machines.text_of(answer) == expected
 
